@@ -1,0 +1,12 @@
+"""WHO is examined: the registry of models, official checkpoint formats, and the one observed forward pass.
+
+Imports nothing of vitscope but errors, digests and devices. Model names are looked at here and nowhere else.
+"""
+
+from vitscope.models.backbone import Backbone
+from vitscope.models.layout import Grid, TokenLayout
+from vitscope.models.preprocessing import Preprocessing
+from vitscope.models.registry import listings, load
+from vitscope.models.trace import Observer
+
+__all__ = ["Backbone", "Grid", "Observer", "Preprocessing", "TokenLayout", "listings", "load"]

@@ -1,0 +1,201 @@
+"""One observed forward pass: observers see each block's attention and tokens as they stream by.
+
+Only what somebody wants is materialised. With no attention observer the fused kernels stay on; with one, the
+unfused path is used and it is verified that every block reported exactly once (a fused kernel skips the module
+that hooks listen to, so a naive hook would return nothing, silently).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from vitscope.errors import UnsupportedModel
+from vitscope.models.layout import TokenLayout
+
+SIGNALS = frozenset({"attention", "tokens", "norms", "branches"})
+PARTS = ("attention", "mlp")
+
+
+class Observer(Protocol):
+    """Sees, never writes. Only the signals in `wants` are called; layers are 0-based."""
+
+    @property
+    def wants(self) -> frozenset[str]: ...
+
+    def attention(self, layer: int, probs: Tensor) -> None:
+        """probs: (B, H, T, T), post-softmax attention from source (axis 2) to destination (axis 3)."""
+
+    def tokens(self, layer: int, x: Tensor) -> None:
+        """x: (B, T, D), the block's output before the final norm."""
+
+    def norms(self, layer: int, part: str, x: Tensor) -> None:
+        """x: (B, T, D) after norm1 (part "attention") or norm2 (part "mlp")."""
+
+    def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None:
+        """What the residual connection carries and what the attention or MLP branch adds, (B, T, D) each."""
+
+
+def attention_module(block: nn.Module) -> nn.Module:
+    """The module of a block that owns `attn_drop` and the fused-attention flag."""
+    attention = getattr(block, "attn", None)
+    return attention if isinstance(attention, nn.Module) and hasattr(attention, "attn_drop") else block
+
+
+def check_observable(module: nn.Module, name: str) -> None:
+    """Refuse, by name and with the reason, a model whose attention cannot be observed completely."""
+    blocks = getattr(module, "blocks", None)
+    if not isinstance(blocks, nn.ModuleList | nn.Sequential) or len(blocks) == 0:
+        raise UnsupportedModel(f"'{name}' is not a plain Vision Transformer: it has no single stack of blocks")
+    if not hasattr(module, "forward_features"):
+        raise UnsupportedModel(f"'{name}' has no forward_features: it is not a timm Vision Transformer")
+    for block in blocks:
+        if getattr(block, "window_size", 0):
+            raise UnsupportedModel(
+                f"'{name}' attends within windows (block size {block.window_size}): its attention is per window, "
+                "not between all tokens of the image, so maps and distances would be wrong"
+            )
+        attention = attention_module(block)
+        if not (hasattr(attention, "attn_drop") and hasattr(attention, "fused_attn")):
+            raise UnsupportedModel(
+                f"'{name}' uses {type(attention).__name__}, whose attention probabilities cannot be observed"
+            )
+        if "Diff" in type(attention).__name__ or "Diff" in type(block).__name__:
+            raise UnsupportedModel(
+                f"'{name}' uses differential attention: the difference of two softmaxes is not a probability"
+            )
+
+
+def trace(
+    module: nn.Module, images: Tensor, observers: Sequence[Observer], *, layout: TokenLayout, name: str = "model"
+) -> Tensor:
+    """Run `module.forward_features(images)` (normalised input) under the eyes of `observers`.
+
+    Returns the final tokens (B, T, D), normed as the model does. The module is left exactly as it was found.
+    """
+    wanted = frozenset().union(*(observer.wants for observer in observers))
+    if unknown := wanted - SIGNALS:
+        raise ValueError(f"observers want unknown signals: {sorted(unknown)}")
+    calls: Counter[tuple[str, int, str]] = Counter()
+    with ExitStack() as stack:
+        for layer, block in enumerate(module.blocks):  # type: ignore[arg-type,union-attr]
+            if "attention" in wanted:
+                stack.enter_context(_unfused(attention_module(block)))
+            for handle in _attach(block, layer, wanted, _notifier(observers, calls, layout, name), name):
+                stack.callback(handle.remove)
+        stack.enter_context(torch.no_grad())
+        out: Tensor = module.forward_features(images)  # type: ignore[operator]
+    _verify(calls, wanted, len(module.blocks), name)  # type: ignore[arg-type]
+    return out
+
+
+Notify = Callable[[str, int, str, tuple[Tensor, ...]], None]
+
+
+def _notifier(
+    observers: Sequence[Observer], calls: Counter[tuple[str, int, str]], layout: TokenLayout, name: str
+) -> Notify:
+    def notify(signal: str, layer: int, part: str, tensors: tuple[Tensor, ...]) -> None:
+        calls[signal, layer, part] += 1
+        expected = layout.tokens
+        if any(t.shape[-2] != expected for t in tensors) or (
+            signal == "attention" and (tensors[0].ndim != 4 or tensors[0].shape[-1] != expected)
+        ):
+            raise UnsupportedModel(
+                f"'{name}', block {layer + 1}: {signal} has shape {tuple(tensors[0].shape)}, but the layout promises "
+                f"{expected} tokens ({layout.prefix} prefix + {layout.grid[0]} x {layout.grid[1]})"
+            )
+        versions = [t._version for t in tensors]
+        for observer in observers:
+            if signal not in observer.wants:
+                continue
+            if signal in ("attention", "tokens"):
+                getattr(observer, signal)(layer, *tensors)
+            else:
+                getattr(observer, signal)(layer, part, *tensors)
+            if [t._version for t in tensors] != versions:
+                raise RuntimeError(f"{type(observer).__name__} wrote into the {signal} it was shown")
+
+    return notify
+
+
+def _attach(block: nn.Module, layer: int, wanted: frozenset[str], notify: Notify, name: str) -> list[Any]:
+    """Hooks on one block for every wanted signal; their handles."""
+    handles = []
+    if "attention" in wanted:
+
+        def see_attention(_m: nn.Module, args: tuple[Tensor, ...]) -> None:
+            notify("attention", layer, "", (args[0].detach(),))
+
+        dropout: nn.Module = attention_module(block).attn_drop  # type: ignore[assignment]
+        handles.append(dropout.register_forward_pre_hook(see_attention))
+    if "norms" in wanted:
+        _require(block, ("norm1", "norm2"), "the input of each branch", name)
+        if "Post" in type(block).__name__:
+            raise UnsupportedModel(f"'{name}' normalises after its branches: it has no pre-branch norms to observe")
+        for part, norm in zip(PARTS, (block.norm1, block.norm2), strict=True):
+
+            def see_norm(_m: nn.Module, _a: Any, out: Tensor, part: str = part) -> None:
+                notify("norms", layer, part, (out.detach(),))
+
+            handles.append(norm.register_forward_hook(see_norm))  # type: ignore[operator,union-attr]
+    if "branches" in wanted:
+        _require(block, ("drop_path1", "drop_path2"), "its residual branches", name)
+        skip: dict[str, Tensor] = {}
+
+        def see_input(_m: nn.Module, args: tuple[Tensor, ...]) -> None:
+            skip["attention"] = args[0].detach()
+
+        def see_attention_branch(_m: nn.Module, _a: Any, out: Tensor) -> None:
+            skip["mlp"] = skip["attention"] + out.detach()
+            notify("branches", layer, "attention", (skip["attention"], out.detach()))
+
+        def see_mlp_branch(_m: nn.Module, _a: Any, out: Tensor) -> None:
+            notify("branches", layer, "mlp", (skip["mlp"], out.detach()))
+            skip.clear()
+
+        handles.append(block.register_forward_pre_hook(see_input))
+        handles.append(block.drop_path1.register_forward_hook(see_attention_branch))  # type: ignore[operator,union-attr]
+        handles.append(block.drop_path2.register_forward_hook(see_mlp_branch))  # type: ignore[operator,union-attr]
+    if "tokens" in wanted:
+
+        def see_tokens(_m: nn.Module, _a: Any, out: Tensor) -> None:
+            notify("tokens", layer, "", (out.detach(),))
+
+        handles.append(block.register_forward_hook(see_tokens))
+    return handles
+
+
+def _require(block: nn.Module, names: Sequence[str], what: str, model: str) -> None:
+    if missing := [n for n in names if not isinstance(getattr(block, n, None), nn.Module)]:
+        raise UnsupportedModel(
+            f"'{model}' does not show {what}: {type(block).__name__} has no {' and no '.join(missing)}"
+        )
+
+
+def _verify(calls: Counter[tuple[str, int, str]], wanted: frozenset[str], depth: int, name: str) -> None:
+    for signal in sorted(wanted):
+        parts = PARTS if signal in ("norms", "branches") else ("",)
+        for layer in range(depth):
+            for part in parts:
+                seen = calls[signal, layer, part]
+                if seen != 1:
+                    raise UnsupportedModel(
+                        f"'{name}' cannot be observed completely: block {layer + 1} reported its {part} {signal} "
+                        f"{seen} times instead of once"
+                    )
+
+
+@contextmanager
+def _unfused(attention: nn.Module) -> Iterator[None]:
+    before = attention.fused_attn
+    attention.fused_attn = False  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        attention.fused_attn = before
