@@ -1,0 +1,135 @@
+"""Aligned Aggregated Attention Maps (AAAM): attention as a function of the offset from the token that looks.
+
+Every source's renormalised map is shifted so that the source lies at the centre of a canvas of (2h-1) x (2w-1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from vitscope.attention.view import AttentionStatistic, AttentionView
+from vitscope.models.layout import Grid, TokenLayout
+
+GROUPS = 16  # pictures are dealt into groups; the bootstrap over groups gives each head kind's stability
+DEAL = 4  # pictures dealt at a time: neighbours share a group, so that a batch is folded a few times, not per picture
+
+
+def group_of(indices: Tensor) -> Tensor:
+    """The group of each picture, by its index in the sample list."""
+    return indices.div(DEAL, rounding_mode="floor") % GROUPS
+
+
+def align(attention: Tensor, grid: Grid) -> Tensor:
+    """Sum attention over sources by offset.
+
+    attention: (..., N, N) from source to destination. Returns (..., 2h-1, 2w-1); the centre is offset (0, 0).
+
+    >>> align(torch.eye(4), (2, 2))
+    tensor([[0., 0., 0.],
+            [0., 4., 0.],
+            [0., 0., 0.]])
+    """
+    h, w = grid
+    lead = attention.shape[:-2]
+    maps = attention.reshape(-1, h, w, h, w).transpose(2, 3)  # (X, i, k, j, l): source (i, j), destination (k, l)
+    across = _sum_diagonals(maps)  # (X, i, k, 2w-1)
+    down = _sum_diagonals(across.permute(0, 3, 1, 2))  # (X, 2w-1, 2h-1)
+    return down.transpose(1, 2).reshape(*lead, 2 * h - 1, 2 * w - 1)
+
+
+def _sum_diagonals(maps: Tensor) -> Tensor:
+    """(..., n, n) -> (..., 2n-1): entry d is the sum over column - row = d - (n - 1).
+
+    Rows are reversed, padded to 2n and re-cut into rows of 2n-1: each row then starts one further to the left, so
+    that diagonals stand upright and can be summed as columns.
+    """
+    n = maps.shape[-1]
+    sheared = F.pad(maps.flip(-2), (0, n)).flatten(-2)[..., :-n]  # n * 2n - n = n * (2n - 1)
+    return sheared.unflatten(-1, (n, 2 * n - 1)).sum(-2)
+
+
+def sources_per_offset(grid: Grid) -> Tensor:
+    """How many sources can reach each offset: (2h-1, 2w-1), float64.
+
+    >>> sources_per_offset((14, 14))[13, 13].item(), sources_per_offset((14, 14))[0, 0].item()
+    (196.0, 1.0)
+    """
+    h, w = grid
+    down = h - torch.arange(-(h - 1), h).abs()
+    across = w - torch.arange(-(w - 1), w).abs()
+    return (down[:, None] * across[None, :]).double()
+
+
+def centroid(aligned: Tensor, grid: Grid) -> Tensor:
+    """Centre of mass of aligned maps (..., 2h-1, 2w-1): (..., 2), down and across, in longer grid edges minus one."""
+    h, w = grid
+    total = aligned.sum((-1, -2)).clamp_min(1e-300)
+    down = (aligned.sum(-1) * torch.arange(-(h - 1), h).to(aligned)).sum(-1)
+    across = (aligned.sum(-2) * torch.arange(-(w - 1), w).to(aligned)).sum(-1)
+    return torch.stack([down / total, across / total], dim=-1) / (max(h, w, 2) - 1)
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """Aligned maps (L, H, 2h-1, 2w-1), mean over pictures, in both protocols; and for groups of pictures."""
+
+    paper: Tensor  # divided by the number of tokens
+    corrected: Tensor  # divided by the number of sources that reach the offset
+    groups: Tensor  # (G, L, H, 2h-1, 2w-1), sums as in `paper`, over each group's pictures
+    group_sizes: Tensor  # (G,)
+    grid: Grid
+
+    def offset(self, protocol: str) -> Tensor:
+        """(L, H, 2): centroid, down and across, in units of the longer grid edge minus one."""
+        return centroid(self.paper if protocol == "paper" else self.corrected, self.grid)
+
+
+class AlignedStatistic(AttentionStatistic):
+    """Sums of aligned maps per group of pictures; folded to the canvas batch by batch, never stored as (N, N)."""
+
+    name = "aligned"
+
+    def __init__(self, layout: TokenLayout, depth: int) -> None:
+        super().__init__(layout, depth)
+        self._folded: list[Tensor] = []
+
+    def see(self, layer: int, view: AttentionView) -> None:
+        groups = group_of(self.batch.indices).tolist()
+        prefix = self.layout.prefix
+        canvases: dict[int, Tensor] = {}
+        for group in sorted(set(groups)):
+            weighted: Tensor | None = None  # (H, T, T)
+            for picture in (i for i, g in enumerate(groups) if g == group):
+                scale = F.pad(view.renormaliser[picture], (prefix, 0)).unsqueeze(-1)  # (H, T, 1)
+                if weighted is None:
+                    weighted = view.probs[picture] * scale
+                else:
+                    weighted.addcmul_(view.probs[picture], scale)
+            assert weighted is not None
+            canvases[group] = align(weighted[:, prefix:, prefix:], self.layout.grid)  # (H, 2h-1, 2w-1)
+        shape = next(iter(canvases.values())).shape
+        stacked = torch.zeros(GROUPS, *shape, dtype=torch.float64)
+        for group, canvas in canvases.items():
+            stacked[group] = canvas.double().cpu()
+        self._folded.append(stacked)
+
+    def end(self) -> None:
+        self.add("canvas", torch.stack(self._folded, dim=1))  # (G, L, H, 2h-1, 2w-1)
+        self.add("sizes", torch.bincount(group_of(self.batch.indices), minlength=GROUPS))
+        self._folded.clear()
+        super().end()
+
+    def result(self) -> Aligned:
+        canvas, sizes = self.sum_of("canvas"), self.sum_of("sizes")
+        mean = canvas.sum(0) / self.count
+        return Aligned(
+            paper=mean / self.layout.spatial,
+            corrected=mean / sources_per_offset(self.layout.grid),
+            groups=canvas / self.layout.spatial,
+            group_sizes=sizes,
+            grid=self.layout.grid,
+        )

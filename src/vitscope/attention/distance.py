@@ -1,0 +1,82 @@
+"""How far spatial tokens look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from vitscope.attention.view import AttentionStatistic, AttentionView
+from vitscope.models.layout import Grid, TokenLayout
+
+
+def displacements(grid: Grid) -> Tensor:
+    """Destination minus source in grid steps: (2, N, N), down and across."""
+    h, w = grid
+    rows = torch.arange(h).repeat_interleave(w)
+    columns = torch.arange(w).repeat(h)
+    places = torch.stack([rows, columns]).double()  # (2, N)
+    return places[:, None, :] - places[:, :, None]
+
+
+def edge_steps(grid: Grid) -> int:
+    """The unit of distances: the longer grid edge minus one (one, for a grid of a single token)."""
+    return max(*grid, 2) - 1
+
+
+def attention_distance(attention: Tensor, grid: Grid) -> Tensor:
+    """Mean distance that spatial tokens look, weighted by attention.
+
+    attention: (..., N, N), rows over spatial tokens that sum to 1 (or to 0); grid: (h, w), N = h * w.
+    Returns (...) in units of the longer grid edge minus one.
+
+    >>> attention_distance(torch.full((196, 196), 1 / 196), grid=(14, 14)).item()  # uniform attention
+    0.56006...
+    """
+    steps = displacements(grid).square().sum(0).sqrt().to(attention)  # (N, N)
+    return (attention * steps).sum(-1).mean(-1) / edge_steps(grid)
+
+
+@dataclass(frozen=True)
+class Distance:
+    """Mean attention distance of every picture, (n, L, H) each."""
+
+    grid: Tensor  # unit: longer grid edge minus one
+    patch_free: Tensor  # the same, nearly independent of the patch size
+    pixels: Tensor  # in pixels of the network's input
+
+
+class DistanceStatistic(AttentionStatistic):
+    """Attention distance per picture, layer and head, of the renormalised spatial attention."""
+
+    name = "distance"
+
+    def __init__(self, layout: TokenLayout, depth: int, patch: tuple[int, int]) -> None:
+        super().__init__(layout, depth)
+        step = displacements(layout.grid)
+        pixel = step * torch.tensor(patch, dtype=torch.float64).view(2, 1, 1)
+        self.square_patches = patch[0] == patch[1]
+        self.patch = patch
+        before = (layout.prefix, 0, layout.prefix, 0)  # prefix tokens are at no distance
+        self._steps = F.pad(step.square().sum(0).sqrt(), before).float()
+        self._pixels = F.pad(pixel.square().sum(0).sqrt(), before).float()
+
+    def see(self, layer: int, view: AttentionView) -> None:
+        self._steps = self._steps.to(view.probs.device)
+        steps = self._mean(view, self._steps)
+        self.note("steps", steps)
+        if not self.square_patches:
+            self._pixels = self._pixels.to(view.probs.device)
+            self.note("pixels", self._mean(view, self._pixels))
+
+    def _mean(self, view: AttentionView, functional: Tensor) -> Tensor:
+        rows = view.rows(functional)[:, :, self.layout.prefix :] * view.renormaliser  # (B, H, N)
+        return rows.mean(-1)
+
+    def result(self) -> Distance:
+        steps = self.rows_of("steps").double()
+        unit, edge = edge_steps(self.layout.grid), max(self.layout.grid)
+        pixels = steps * self.patch[0] if self.square_patches else self.rows_of("pixels").double()
+        return Distance(grid=steps / unit, patch_free=steps / edge, pixels=pixels)
