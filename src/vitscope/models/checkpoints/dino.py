@@ -1,0 +1,32 @@
+"""DINO, iBOT and DINOv2 training files: `teacher` / `student` with the network under `backbone.` beside its heads.
+
+The published backbone-only files are plain ViTs (`vit.py`) or DINOv2 ones (`dinov2.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from vitscope.models.checkpoints import dinov2, vit
+from vitscope.models.checkpoints.converted import Hints
+from vitscope.models.checkpoints.parts import Parts
+
+PREFIX = "backbone."
+HEADS = (r"head\.", r"dino_head\.", r"ibot_head\.", r"head_instance\.")
+
+
+def recognises(keys: Collection[str]) -> bool:
+    heads = tuple(head.replace("\\", "") for head in HEADS)
+    return PREFIX + vit.ANCHOR in keys and all(key.startswith((PREFIX, *heads)) for key in keys)
+
+
+def convert(parts: Parts) -> Hints:
+    parts.drop("the projection head that only self-distillation needs", *HEADS)
+    parts.enter(PREFIX)
+    return (dinov2 if dinov2.recognises(parts.left) else vit).convert(parts)
+
+
+def family(parts: Parts) -> str:
+    if any(key.endswith("mask_token") for key in parts.dropped):
+        return "dinov2"
+    return "ibot" if vit.family(parts) == "ibot" else "dino"

@@ -1,0 +1,52 @@
+"""The formats in the order in which they are tried: the more particular before the more general."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Protocol
+
+from vitscope.errors import BadCheckpoint
+from vitscope.models.checkpoints import (
+    beit,
+    clip,
+    dino,
+    dinov2,
+    huggingface,
+    huggingface_pairs,
+    mae,
+    moco,
+    vit,
+)
+from vitscope.models.checkpoints.converted import Converted, Hints
+from vitscope.models.checkpoints.parts import Parts, some
+from vitscope.models.checkpoints.shape import shape_of
+from vitscope.models.checkpoints.wrappers import unwrap
+
+
+class Format(Protocol):
+    """One family's module: it recognises its keys, and moves every one of them to its place in `Parts`."""
+
+    def recognises(self, keys: Collection[str]) -> bool: ...
+
+    def convert(self, parts: Parts) -> Hints: ...
+
+    def family(self, parts: Parts) -> str: ...
+
+
+FORMATS: tuple[Format, ...] = (moco, dino, clip, huggingface_pairs, huggingface, mae, beit, dinov2, vit)
+
+
+def convert(raw: Mapping[str, Any]) -> Converted:
+    """What a file holds (see `read_checkpoint`) as a timm state dict; BadCheckpoint names what has no place."""
+    state, outside, place = unwrap(raw)
+    parts = Parts(state)
+    format_ = next((f for f in FORMATS if f.recognises(parts.left)), None)
+    if format_ is None:
+        raise BadCheckpoint(
+            f"it is not a Vision Transformer in a format known here: its keys are {some(state)}; "
+            "rename them to timm's and save the state dict"
+        )
+    hints = format_.convert(parts)
+    parts.finish()
+    family = "ijepa" if place == "target_encoder" else format_.family(parts)
+    return Converted(family, parts.state, {**outside, **parts.dropped}, shape_of(parts.state), hints)

@@ -1,0 +1,58 @@
+"""A weights file into a timm module: read, convert, fit, load."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import nn
+
+from vitscope.errors import BadCheckpoint
+from vitscope.models.checkpoints.fit import fit
+from vitscope.models.checkpoints.formats import convert
+from vitscope.models.checkpoints.read import read_checkpoint
+from vitscope.models.checkpoints.shape import Shape
+
+
+@dataclass(frozen=True)
+class LoadReport:
+    """What became of every key of a file.
+
+    used: names in the module; dropped: names in the file -> why; resampled: name -> "14 x 14 -> 28 x 28".
+    """
+
+    family: str
+    used: tuple[str, ...]
+    dropped: dict[str, str]
+    resampled: dict[str, str]
+    shape: Shape
+    note: str = ""
+
+
+def load_checkpoint(module: nn.Module, path: Path) -> LoadReport:
+    """Load an official, timm or Hugging Face weights file into a timm module, strictly.
+
+    The module's classifier is removed: heads are never loaded, and none must stay behind with random weights.
+    No weight is changed unless everything fits. Raises BadCheckpoint with the file's name and the remedy.
+    """
+    raw = read_checkpoint(path)
+    _remove_classifier(module)
+    try:
+        converted = convert(raw)
+        fitted = fit(converted, module)
+    except BadCheckpoint as error:
+        raise BadCheckpoint(f"{path}: {error}") from error
+    module.load_state_dict(fitted.state, strict=True)
+    return LoadReport(
+        family=converted.family,
+        used=tuple(sorted(fitted.state)),
+        dropped={**converted.dropped, **fitted.dropped},
+        resampled=fitted.resampled,
+        shape=converted.shape,
+        note=converted.hints.note,
+    )
+
+
+def _remove_classifier(module: nn.Module) -> None:
+    if any(key.startswith(("head.", "head_dist.")) for key in module.state_dict()):
+        module.reset_classifier(0)  # type: ignore[operator]

@@ -1,0 +1,45 @@
+"""Which timm architecture a converted checkpoint wants, from its family and shape."""
+
+from __future__ import annotations
+
+import timm
+
+from vitscope.models.checkpoints.converted import Converted
+
+SIZES = {
+    (192, 12): "tiny",
+    (384, 12): "small",
+    (768, 12): "base",
+    (1024, 24): "large",
+    (1280, 32): "huge",
+    (1408, 40): "giant",
+    (1536, 40): "giant",
+    (1664, 48): "gigantic",
+}
+
+
+def propose_architecture(converted: Converted) -> str | None:
+    """The timm name that fits, or None if none of the usual sizes does."""
+    shape = converted.shape
+    size = SIZES.get((shape.width, shape.depth))
+    if size is None or shape.patch is None or shape.patch[0] != shape.patch[1]:
+        return None
+    patch = shape.patch[0]
+    pixels = shape.grid[0] * patch if shape.grid else 224
+    stem = f"vit_{size}_patch{patch}"
+    if converted.family == "beit":
+        names = [f"beit_{size}_patch{patch}_{pixels}", f"beit_{size}_patch{patch}_224"]
+    elif converted.family == "dinov2":
+        names = [f"{stem}_reg{shape.registers}_dinov2" if shape.registers else f"{stem}_dinov2"]
+    elif converted.family == "clip":
+        kind = "clip_quickgelu" if converted.hints.activation == "quick_gelu" else "clip"
+        names = [f"{stem}_{kind}_{pixels}", f"{stem}_{kind}_224"]
+    elif converted.family == "siglip":
+        names = [f"{stem}_siglip_{pixels}", f"{stem}_siglip_224"]
+    elif shape.distilled:
+        names = [f"deit_{size}_distilled_patch{patch}_{pixels}", f"deit_{size}_distilled_patch{patch}_224"]
+    elif shape.class_token:
+        names = [f"{stem}_{pixels}", f"{stem}_224"]
+    else:
+        names = [f"{stem}_gap_{pixels}", f"{stem}_gap_224"]
+    return next((name for name in names if timm.is_model(name)), None)
