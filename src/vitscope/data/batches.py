@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -87,7 +88,7 @@ def batches(
     skipped: SkippedImages,
     workers: int = 0,
     annotations: bool = False,
-) -> Iterator[Batch]:
+) -> Generator[Batch, None, None]:
     """Every usable sample once, in order. Broken ones go to `skipped`.
 
     workers: 0 decodes in a few threads of this process (Pillow releases the interpreter lock), two batches ahead of
@@ -98,14 +99,15 @@ def batches(
     prepare = Preparation(samples, preprocessing, annotations)
     stretches = _in_processes(prepare, batch_size, workers) if workers else _in_threads(prepare, batch_size)
     any_good = False
-    for stretch in stretches:
-        for item in stretch:
-            if item.image is None:
-                skipped.add(samples[item.index].id, item.reason)
-        good = [item for item in stretch if item.image is not None]
-        if good:
-            any_good = True
-            yield _collate(samples, good, annotations)
+    with closing(stretches):
+        for stretch in stretches:
+            for item in stretch:
+                if item.image is None:
+                    skipped.add(samples[item.index].id, item.reason)
+            good = [item for item in stretch if item.image is not None]
+            if good:
+                any_good = True
+                yield _collate(samples, good, annotations)
     if not any_good:
         reason = next(iter(skipped.reasons.items()), ("", "the list is empty"))
         raise BadData(f"none of the {len(samples)} images can be used ({' '.join(reason).strip()})")
@@ -152,7 +154,7 @@ def annotate(sample: Sample, size: tuple[int, int], preprocessing: Preprocessing
     return BatchAnnotations(categories, torch.from_numpy(coverage))
 
 
-def _in_threads(prepare: Preparation, batch_size: int) -> Iterator[list[Prepared]]:
+def _in_threads(prepare: Preparation, batch_size: int) -> Generator[list[Prepared], None, None]:
     pool = ThreadPoolExecutor(DECODING_THREADS, thread_name_prefix="decode")
     try:
         waiting: deque[list] = deque()
@@ -167,7 +169,9 @@ def _in_threads(prepare: Preparation, batch_size: int) -> Iterator[list[Prepared
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _in_processes(prepare: Preparation, batch_size: int, workers: int) -> Iterator[list[Prepared]]:
+def _in_processes(
+    prepare: Preparation, batch_size: int, workers: int
+) -> Generator[list[Prepared], None, None]:
     loader = DataLoader(
         prepare, batch_size, num_workers=workers, collate_fn=_as_list, prefetch_factor=BATCHES_AHEAD
     )

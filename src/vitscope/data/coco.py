@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 
-from vitscope.data.decode import BadImage
+from vitscope.data.decode import MAX_PIXELS, BadImage
 from vitscope.data.folders import list_images, safe_id
 from vitscope.data.rle import decode_counts, decompress_counts
 from vitscope.data.samples import Annotation, Sample, SampleList
@@ -72,10 +73,12 @@ def open_coco(annotations: Path | str, images: Path | str) -> SampleList:
     annotations, images = Path(annotations).expanduser(), Path(images).expanduser()
     content = read_coco_json(annotations)
     files = {safe_id(file): file for file in list_images(images)}
-    return assemble(content, annotations, images, lambda name: files.get(name))
+    return assemble(content, annotations, images, files.get)
 
 
-def assemble(content: dict[str, list[dict[str, Any]]], source: Path, images: Path, find: Any) -> SampleList:
+def assemble(
+    content: dict[str, list[dict[str, Any]]], source: Path, images: Path, find: Callable[[str], Path | None]
+) -> SampleList:
     """The SampleList of a parsed COCO file. find(file_name) gives the path under `images`, or None if missing."""
     _pycocotools()  # before long work starts
     try:
@@ -89,6 +92,8 @@ def assemble(content: dict[str, list[dict[str, Any]]], source: Path, images: Pat
                 raise BadData(f"{source} describes image {image['id']} twice: it is not a valid COCO file")
             seen.add(image["id"])
             size = (int(image["height"]), int(image["width"]))
+            if size[0] * size[1] > MAX_PIXELS:
+                raise ValueError(f"image {safe_id(name)} is said to have {size[1]}x{size[0]} pixels")
             masks = tuple(CocoMask(size=size, **region) for region in regions.pop(image["id"], ()))
             file = find(name)
             if file is None:

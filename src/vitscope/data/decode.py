@@ -30,9 +30,8 @@ MAX_ASPECT = 50  # resizing the short side of a thinner picture would make an en
 
 # Formats with decoders inside Pillow. EPS is left out on purpose: it would start an interpreter on the file.
 FORMATS = ("JPEG", "MPO", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM", "JPEG2000", "AVIF")
-EXTENSIONS = frozenset(
-    ".jpg .jpeg .jpe .jfif .png .apng .gif .bmp .webp .tif .tiff .ppm .pgm .pbm .pnm .jp2 .avif".split()
-)
+_SUFFIXES = "jpg jpeg jpe jfif png apng gif bmp webp tif tiff ppm pgm pbm pnm jp2 avif"
+EXTENSIONS = frozenset(f".{suffix}" for suffix in _SUFFIXES.split(" "))  # in lower case
 
 _ORIENTATION_TAG = 0x0112
 _UPRIGHT = {

@@ -31,7 +31,8 @@ def open_partimagenet(root: Path | str, *, per_supercategory: int | None = None)
     sources = annotation_files(root)
     if not sources:
         raise BadData(f"{root} is not PartImageNet: expected train.json, val.json or test.json in it")
-    parts, supercategory = [], {}
+    parts: list[SampleList] = []
+    supercategory: dict[str, str] = {}
     for split, source in sources.items():
         content = read_coco_json(source)
         images = _image_folder(root, split)

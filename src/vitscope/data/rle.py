@@ -44,9 +44,9 @@ def decode_counts(counts: Sequence[int], height: int, width: int) -> np.ndarray:
     >>> decode_counts([1, 2, 1], 2, 2).tolist()
     [[False, True], [True, False]]
     """
-    runs = np.asarray(counts, dtype=np.int64)
-    if runs.ndim != 1 or (runs < 0).any() or runs.sum() != height * width:
+    pixels = height * width
+    if any(not 0 <= run <= pixels for run in counts) or sum(counts) != pixels:
         raise ValueError(f"the run-length code does not describe {width}x{height} pixels")
-    values = np.zeros(len(runs), dtype=bool)
+    values = np.zeros(len(counts), dtype=bool)
     values[1::2] = True
-    return np.repeat(values, runs).reshape(width, height).T
+    return np.repeat(values, counts).reshape(width, height).T
