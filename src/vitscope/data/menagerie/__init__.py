@@ -1,0 +1,33 @@
+"""The built-in world: sixteen procedural species with every annotation, rendered when asked for and never stored.
+
+Knows numpy and Pillow only; exports write the official layouts that the other loaders of `vitscope.data` read.
+"""
+
+from vitscope.data.menagerie.captions import caption
+from vitscope.data.menagerie.gallery import Pair, Shelf, encounters, pair, shelf
+from vitscope.data.menagerie.pictures import Picture, SeenKeypoint, render
+from vitscope.data.menagerie.scenes import Actor, Individual, Scene, World
+from vitscope.data.menagerie.sketch import PARTS
+from vitscope.data.menagerie.species import SPECIES, Species
+from vitscope.data.menagerie.videos import film, play
+
+__all__ = [
+    "PARTS",
+    "SPECIES",
+    "Actor",
+    "Individual",
+    "Pair",
+    "Picture",
+    "Scene",
+    "SeenKeypoint",
+    "Shelf",
+    "Species",
+    "World",
+    "caption",
+    "encounters",
+    "film",
+    "pair",
+    "play",
+    "render",
+    "shelf",
+]
