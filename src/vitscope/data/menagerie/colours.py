@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 Colour = tuple[int, int, int]
+NO_COLOUR = (0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -36,13 +39,6 @@ PALETTES = (
 PALETTE = {palette.name: palette for palette in PALETTES}
 PATTERNS = ("plain", "striped", "banded", "spotted", "patched")
 
-FIXED_INKS: Mapping[str, Colour] = {
-    "white": (252, 250, 246),
-    "black": (24, 20, 28),
-    "pink": (246, 160, 172),
-    "red": (222, 50, 60),
-}
-
 
 def scaled(colour: Colour, factor: float) -> Colour:
     r, g, b = (min(255, max(0, round(c * factor))) for c in colour)
@@ -50,25 +46,53 @@ def scaled(colour: Colour, factor: float) -> Colour:
 
 
 def mixed(a: Colour, b: Colour, share: float) -> Colour:
-    r, g, c = (round(x + (y - x) * share) for x, y in zip(a, b, strict=True))
-    return r, g, c
+    red, green, blue = (round(x + (y - x) * share) for x, y in zip(a, b, strict=True))
+    return red, green, blue
 
 
-def inks(palette: Palette, shift: Colour) -> dict[str, Colour]:
-    """The colour of every ink for one individual; `shift` moves its coat a little away from the palette's."""
+@dataclass(frozen=True, eq=False)
+class Ink:
+    """Colours of a polygon from its top to its bottom: ramps[plain | marked | edge, top | bottom] is sRGB."""
+
+    ramps: NDArray[np.int32]  # (3, 2, 3)
+
+    @classmethod
+    def plain(cls, top: Colour, bottom: Colour) -> Ink:
+        return cls(np.array([(top, bottom), (NO_COLOUR, NO_COLOUR), (NO_COLOUR, NO_COLOUR)], np.int32))
+
+    @classmethod
+    def of_creature(cls, colour: Colour, mark: Colour, *, flat: bool = False) -> Ink:
+        """Rounded by light from above, and outlined in its own dark shade."""
+        bright, dim = (1.0, 0.95) if flat else (1.1, 0.84)
+        edge = mixed(scaled(colour, 0.3), (20, 16, 26), 0.5)
+        ramps = (
+            (scaled(colour, bright), scaled(colour, dim)),
+            (scaled(mark, 1.08), scaled(mark, 0.86)),
+            (edge, edge),
+        )
+        return cls(np.array(ramps, np.int32))
+
+
+def inks(palette: Palette, shift: Colour) -> dict[str, Ink]:
+    """Every ink that sketches name, for one individual; `shift` moves its colours a little off the palette."""
 
     def moved(colour: Colour) -> Colour:
         r, g, b = (min(255, max(0, c + d)) for c, d in zip(colour, shift, strict=True))
         return r, g, b
 
-    coat = moved(palette.coat)
-    return {
-        "coat": coat,
+    coat, mark = moved(palette.coat), moved(palette.mark)
+    colours = {
+        "coat": coat,  # carries the pattern
         "skin": coat,
-        "far": scaled(coat, 0.74),
+        "far": scaled(coat, 0.74),  # limbs on the side that is turned away
         "belly": moved(palette.belly),
-        "mark": moved(palette.mark),
+        "mark": mark,
         "accent": moved(palette.accent),
         "dark": mixed(scaled(palette.mark, 0.5), (24, 20, 28), 0.4),
-        **FIXED_INKS,
+        "pink": (246, 160, 172),
+        "red": (222, 50, 60),
+    }
+    eyes = {"white": (252, 250, 246), "black": (24, 20, 28)}
+    return {name: Ink.of_creature(colour, mark) for name, colour in colours.items()} | {
+        name: Ink.of_creature(colour, mark, flat=True) for name, colour in eyes.items()
     }

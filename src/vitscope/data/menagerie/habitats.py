@@ -94,7 +94,6 @@ HABITAT = {habitat.name: habitat for habitat in HABITATS}
 def backdrop(stack: Stack, habitat: Habitat, dice: Dice, horizon: float, clutter: int) -> None:
     """Sky, ground and `clutter` things behind the creatures. Pictures are one unit high and stack.aspect wide."""
     wide = stack.aspect
-    stack.sky(*habitat.sky)
     if dice.chance(0.6):
         _hills(
             stack,

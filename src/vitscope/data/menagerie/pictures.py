@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vitscope.data.menagerie.captions import caption
-from vitscope.data.menagerie.colours import PALETTE, inks, mixed, scaled
+from vitscope.data.menagerie.colours import PALETTE, Ink, inks
 from vitscope.data.menagerie.dice import Dice
 from vitscope.data.menagerie.habitats import HABITAT, backdrop, foreground, shadow
 from vitscope.data.menagerie.scenes import Actor, Scene, footing, frame, pose_matrix
@@ -52,9 +52,9 @@ class Picture:
 
 def render(scene: Scene, size: int = 64) -> Picture:
     """Paint a scene `size` pixels high (and size * scene.aspect wide)."""
-    stack = Stack(aspect=scene.aspect, light=scene.light)
     dice = Dice("menagerie", "scenery", scene.scenery)
     habitat = HABITAT[scene.habitat]
+    stack = Stack(Ink.plain(*habitat.sky), aspect=scene.aspect, light=np.array(scene.light))
     backdrop(stack, habitat, dice, scene.horizon, scene.clutter)
     for actor in scene.actors:
         x, y, half_width = footing(actor)
@@ -92,19 +92,15 @@ def _enter(stack: Stack, actor: Actor, owner: int) -> list[tuple[str, float, flo
     matrix = pose_matrix(actor.size / longer, actor.turn, actor.stretch, actor.flip)
     offset = np.array(actor.place) - np.array([cx, cy]) @ matrix
     colours = inks(PALETTE[who.palette], who.shift)
-    first = stack.groups[-1] + 1 if stack.groups else 1
-    for shape in sketch.shapes:
-        ink = colours[shape.ink]
-        edge = mixed(scaled(ink, 0.3), (20, 16, 26), 0.5)
-        bright, dim = (1.1, 0.84) if shape.ink not in ("white", "black") else (1.0, 0.95)
+    outlines = np.concatenate([shape.outline for shape in sketch.shapes]) @ matrix + offset
+    ends = np.cumsum([len(shape.outline) for shape in sketch.shapes])
+    beneath = stack.top_group
+    for shape, end in zip(sketch.shapes, ends, strict=True):
         stack.add(
-            shape.outline @ matrix + offset,
-            scaled(ink, bright),
-            scaled(ink, dim),
-            group=first + shape.group,
+            outlines[end - len(shape.outline) : end],
+            colours[shape.ink],
+            group=beneath + 1 + shape.group,
             outlined=shape.outlined,
-            mark=colours["mark"],
-            edge=edge,
             part=1 + PARTS.index(shape.part),
             owner=owner,
             patterned=shape.ink == "coat",
