@@ -1,7 +1,7 @@
 """Results: one tidy table, named maps, and where they came from.
 
-One row is one number: model, teaching, dataset, layer and head (1-based; null where there is none), measure, variant (what the
-measure was applied to, such as `cls`), protocol, value, ci_low, ci_high, n, provenance (digest).
+One row is one number: model, teaching, dataset, layer and head (1-based; null where there is none), measure, variant
+(what the measure was applied to, such as `cls`), protocol, value, ci_low, ci_high, n, provenance (digest).
 """
 
 from __future__ import annotations
@@ -130,7 +130,9 @@ class Results:
             table = pl.read_parquet(folder / "results.parquet")
             maps = load_file(folder / "maps.safetensors")
         except FileNotFoundError as error:
-            raise VitscopeError(f"{folder} holds no vitscope results: {Path(error.filename).name} is missing") from error
+            raise VitscopeError(
+                f"{folder} holds no vitscope results: {Path(error.filename).name} is missing"
+            ) from error
         return cls(table, maps, about["provenance"], about["skipped"], about["notes"])
 
 
@@ -154,7 +156,7 @@ def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
     except OSError as error:
         free = shutil.disk_usage(path.parent).free
         raise VitscopeError(
-            f"could not write {path}: {error.strerror or error} ({free >> 20} MiB free); what was there before is untouched"
+            f"could not write {path}: {error.strerror or error} ({free >> 20} MiB free); earlier files stay as they were"
         ) from error
     finally:
         shutil.rmtree(make, ignore_errors=True)

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from vitscope.attention.view import AttentionStatistic, AttentionView
+from vitscope.data.batches import Batch
 from vitscope.models.layout import Grid
 
 MASS = 0.6  # share of a map's mass that the predicted mask must hold
@@ -51,14 +52,14 @@ def grid_mask(coverage: Tensor, grid: Grid) -> Tensor:
 
 
 def grid_mask_paper(mask: Tensor, grid: Grid) -> Tensor:
-    """`paper`: any non-zero coverage after a bicubic reduction counts as foreground. mask: (B, h_px, w_px) in [0, 1]."""
+    """`paper`: any non-zero coverage after a bicubic reduction is foreground. mask: (B, h_px, w_px) in [0, 1]."""
     reduced = F.interpolate(mask.unsqueeze(1).float(), size=grid, mode="bicubic", antialias=True).flatten(1)
     return reduced > 1e-6
 
 
 @dataclass(frozen=True)
 class Saliency:
-    """IoU per picture with objects; `heads` (n, L, H) and `merged` (n, L), heads averaged first, by (source, protocol)."""
+    """IoU per picture with objects, by (source, protocol): `heads` (n, L, H); `merged` (n, L), heads averaged first."""
 
     heads: dict[tuple[str, str], Tensor]
     merged: dict[tuple[str, str], Tensor]
@@ -72,7 +73,7 @@ class SaliencyStatistic(AttentionStatistic):
     name = "saliency"
     needs_annotations = True
 
-    def begin(self, batch) -> None:  # type: ignore[no-untyped-def]
+    def begin(self, batch: Batch) -> None:
         super().begin(batch)
         assert batch.annotations is not None, "saliency needs masks"
         h, w = batch.images.shape[-2:]
