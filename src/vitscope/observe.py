@@ -12,7 +12,6 @@ from vitscope.progress import Progress, silent
 from vitscope.statistic import Statistic
 
 
-
 def default_batch_size(backbone: Backbone) -> int:
     """As many pictures as keep the attention of one block near 15 MB per 12 heads; at least one.
 

@@ -1,16 +1,16 @@
 """A model card: a small TOML file that makes somebody's own checkpoint a model of the study.
 
-    name = "my-run"
-    architecture = "vit_small_patch16_224"     # any timm name
-    weights = "checkpoint.pth"                 # relative to the card
-    teaching = "dino"                          # fs clip dino moco mae beit none other
-    [options]                                  # keyword arguments of the architecture (optional)
-    img_size = 96
-    [preprocessing]                            # optional: timm's for the architecture otherwise
-    size = [96, 96]
-    mean = [0.485, 0.456, 0.406]
-    std = [0.229, 0.224, 0.225]
-    [provenance]                               # free-form, shown with the results
+name = "my-run"
+architecture = "vit_small_patch16_224"     # any timm name
+weights = "checkpoint.pth"                 # relative to the card
+teaching = "dino"                          # fs clip dino moco mae beit none other
+[options]                                  # keyword arguments of the architecture (optional)
+img_size = 96
+[preprocessing]                            # optional: timm's for the architecture otherwise
+size = [96, 96]
+mean = [0.485, 0.456, 0.406]
+std = [0.229, 0.224, 0.225]
+[provenance]                               # free-form, shown with the results
 """
 
 from __future__ import annotations

@@ -121,7 +121,10 @@ def _modern(name: str, timm_name: str, title: str, teaching: str = "other", **op
 CATALOGUE: dict[str, Entry] = {
     entry.name: entry
     for entry in (
-        *(_fs(*shape) for shape in (("small", 32), ("small", 16), ("base", 32), ("base", 16), ("base", 8), ("large", 16))),
+        *(
+            _fs(*shape)
+            for shape in (("small", 32), ("small", 16), ("base", 32), ("base", 16), ("base", 8), ("large", 16))
+        ),
         *(_clip(*shape) for shape in (("base", 32), ("base", 16), ("large", 14))),
         *(_dino(*shape) for shape in (("small", 16), ("small", 8), ("base", 16), ("base", 8))),
         *(_moco(size) for size in ("small", "base")),

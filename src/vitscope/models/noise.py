@@ -73,4 +73,6 @@ class NoiseTransformer(nn.Module):
 
     def _seed_of(self, image: Tensor) -> int:
         data = image.detach().float().cpu().contiguous().numpy().tobytes()
-        return int.from_bytes(hashlib.blake2b(data, digest_size=7, salt=self.seed.to_bytes(8, "little")).digest(), "little")
+        return int.from_bytes(
+            hashlib.blake2b(data, digest_size=7, salt=self.seed.to_bytes(8, "little")).digest(), "little"
+        )

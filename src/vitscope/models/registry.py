@@ -72,7 +72,9 @@ def find_entry(name: str) -> Entry:
     if timm.is_model(architecture) and timm.models.is_model_pretrained(name):
         tagged = name if "." in name else f"{architecture}.{timm.get_pretrained_cfg(architecture).tag}"
         return Entry(tagged, architecture, "other", tagged, hub=f"timm/{tagged}", group="timm")
-    near = difflib.get_close_matches(name, [*CATALOGUE, *timm.list_models(module="vision_transformer")], n=3, cutoff=0.5)
+    near = difflib.get_close_matches(
+        name, [*CATALOGUE, *timm.list_models(module="vision_transformer")], n=3, cutoff=0.5
+    )
     hint = f"did you mean {', '.join(near)}?" if near else "`vitscope models` lists what there is."
     raise VitscopeError(f"no model is called '{name}', and there is no such file: {hint}")
 
@@ -116,7 +118,9 @@ def build(architecture: str, options: Mapping[str, Any], size: Size = None) -> t
     """An untrained timm network (without classifier) and the preprocessing timm knows for `architecture[.tag]`."""
     if not timm.is_model(architecture.partition(".")[0]):
         near = difflib.get_close_matches(architecture, timm.list_models(), n=3, cutoff=0.5)
-        raise VitscopeError(f"timm has no architecture '{architecture}'" + (f": did you mean {', '.join(near)}?" if near else ""))
+        raise VitscopeError(
+            f"timm has no architecture '{architecture}'" + (f": did you mean {', '.join(near)}?" if near else "")
+        )
     options = dict(options)
     if size is not None:
         options["img_size"] = (size, size) if isinstance(size, int) else tuple(size)

@@ -44,7 +44,9 @@ def get_weights(entry: Entry, *, download: bool) -> Path:
             except (HfHubHTTPError, LocalEntryNotFoundError, OSError):
                 continue
         raise MissingWeights(f"'{entry.name}': {entry.hub} could not be fetched: check the network, or {remedy(entry)}")
-    raise MissingWeights(f"'{entry.name}': weights are not on this machine; looked for {places(entry)}: {remedy(entry)}")
+    raise MissingWeights(
+        f"'{entry.name}': weights are not on this machine; looked for {places(entry)}: {remedy(entry)}"
+    )
 
 
 def places(entry: Entry) -> str:

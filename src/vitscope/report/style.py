@@ -1,0 +1,104 @@
+"""How every figure looks: one type, one set of colours, room for labels; saved as PNG and SVG together."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import matplotlib.colors
+from matplotlib.figure import Figure
+
+from vitscope.results import write_atomically
+from vitscope.teachings import teaching
+
+INK, FAINT, PAPER = "#1c1c28", "#8d8d9b", "#ffffff"
+SEQUENTIAL = matplotlib.colors.LinearSegmentedColormap.from_list(
+    "vitscope", ["#fbfaf6", "#cfe3e6", "#7fb7c4", "#2f7f9a", "#134a6b", "#0b2440"]
+)
+HEAT = matplotlib.colors.LinearSegmentedColormap.from_list(
+    "vitscope-heat", ["#0d1026", "#3b1f5b", "#8c2a6b", "#d9485f", "#f99b5d", "#fdf1b8"]
+)
+DIVERGING = matplotlib.colormaps["PuOr_r"]
+
+_SETTINGS = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.titlecolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "grid.color": "#e7e7ec",
+    "grid.linewidth": 0.8,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.major.size": 0,
+    "ytick.major.size": 0,
+    "legend.frameon": False,
+    "figure.facecolor": PAPER,
+    "savefig.facecolor": PAPER,
+    "svg.hashsalt": "vitscope",
+    "svg.fonttype": "none",
+    "image.interpolation": "nearest",
+    "lines.linewidth": 1.8,
+    "lines.markersize": 5,
+}
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Within it, figures look like vitscope's. Figures are made with `matplotlib.figure.Figure`, never pyplot."""
+    with matplotlib.rc_context(_SETTINGS):
+        yield
+
+
+@dataclass(frozen=True)
+class ModelStyle:
+    """How one model is drawn: its teaching's colour and marker; models of the same teaching differ in their line."""
+
+    title: str
+    colour: str
+    marker: str
+    line: Any
+
+    def curve(self) -> dict[str, Any]:
+        """Keyword arguments for `Axes.plot`."""
+        return {"color": self.colour, "marker": self.marker, "linestyle": self.line, "label": self.title}
+
+
+def model_styles(models: Sequence[tuple[str, str]]) -> dict[str, ModelStyle]:
+    """A style for each (model title, teaching key), in order."""
+    lines: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)))
+    seen: dict[str, int] = {}
+    styles = {}
+    for title, key in models:
+        turn = seen.get(key, 0)
+        seen[key] = turn + 1
+        how = teaching(key)
+        styles[title] = ModelStyle(title, how.colour, how.marker, lines[turn % len(lines)])
+    return styles
+
+
+def save_figure(figure: Figure, folder: Path, name: str, *, formats: Iterable[str] = ("png", "svg")) -> list[Path]:
+    """Write the figure in every format, atomically; the same figure gives the same bytes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for suffix in formats:
+        buffer = io.BytesIO()
+        metadata = {"Date": None} if suffix == "svg" else {"CreationDate": None} if suffix == "pdf" else {}
+        figure.savefig(buffer, format=suffix, dpi=160, bbox_inches="tight", pad_inches=0.12, metadata=metadata)
+        path = folder / f"{name}.{suffix}"
+        write_atomically(path, lambda to, data=buffer.getvalue(): to.write_bytes(data))  # type: ignore[misc]
+        paths.append(path)
+    return paths
