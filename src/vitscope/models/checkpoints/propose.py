@@ -1,4 +1,4 @@
-"""Which timm architecture a converted checkpoint wants, from its family and shape."""
+"""Which timm architecture a converted checkpoint wants, from its shape."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ def propose_architecture(converted: Converted) -> str | None:
     patch = shape.patch[0]
     pixels = shape.grid[0] * patch if shape.grid else 224
     stem = f"vit_{size}_patch{patch}"
-    if converted.family == "beit":
+    if shape.window:
         names = [f"beit_{size}_patch{patch}_{pixels}", f"beit_{size}_patch{patch}_224"]
-    elif converted.family == "dinov2":
-        names = [f"{stem}_reg{shape.registers}_dinov2" if shape.registers else f"{stem}_dinov2"]
-    elif converted.family == "clip":
+    elif shape.layer_scale:
+        kind = f"reg{shape.registers}_dinov2" if shape.registers else "dinov2"
+        names = [f"{stem}_{kind}", f"deit3_{size}_patch{patch}_{pixels}"]
+    elif shape.pre_norm:
         kind = "clip_quickgelu" if converted.hints.activation == "quick_gelu" else "clip"
         names = [f"{stem}_{kind}_{pixels}", f"{stem}_{kind}_224"]
-    elif converted.family == "siglip":
+    elif "attn_pool.latent" in converted.state:
         names = [f"{stem}_siglip_{pixels}", f"{stem}_siglip_224"]
     elif shape.distilled:
         names = [f"deit_{size}_distilled_patch{patch}_{pixels}", f"deit_{size}_distilled_patch{patch}_224"]

@@ -6,6 +6,7 @@ says otherwise; entries of prefix tokens are kept as they are.
 
 from __future__ import annotations
 
+import warnings
 from math import isqrt
 
 from timm.layers import resample_abs_pos_embed, resize_rel_pos_bias_table
@@ -57,7 +58,9 @@ def resample_relative(table: Tensor, grid: Grid) -> tuple[Tensor, Grid]:
     window = ((side + 1) // 2, (side + 1) // 2)
     if window == grid:
         return table, grid
-    resampled: Tensor = resize_rel_pos_bias_table(
-        table.float(), new_window_size=grid, new_bias_shape=(wanted, table.shape[1])
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of timm's own indexing; nothing a user could act on
+        resampled: Tensor = resize_rel_pos_bias_table(
+            table.float(), new_window_size=grid, new_bias_shape=(wanted, table.shape[1])
+        )
     return resampled.to(table.dtype), window
