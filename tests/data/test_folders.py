@@ -87,6 +87,7 @@ def test_links_are_followed_but_not_in_circles(photo: Callable[..., Path], tmp_p
     (tmp_path / "set" / "b").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "set" / "a" / "up").symlink_to(tmp_path / "set")
     (tmp_path / "set" / "a" / "broken.png").symlink_to(tmp_path / "gone.png")
+    (tmp_path / "set" / "a" / "itself.png").symlink_to(tmp_path / "set" / "a" / "itself.png")
     os.mkfifo(tmp_path / "set" / "a" / "pipe.png")
     assert [s.id for s in open_images(tmp_path / "set")] == ["a/1.png", "b/1.png"]
 

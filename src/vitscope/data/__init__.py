@@ -7,10 +7,13 @@ treated as hostile.
 from __future__ import annotations
 
 from vitscope.data.batches import Batch, BatchAnnotations, SkippedImages, batches
+from vitscope.data.davis import open_videos
 from vitscope.data.decode import BadImage, decode_image
 from vitscope.data.folders import open_images
 from vitscope.data.masks import open_masks
+from vitscope.data.retrieval import open_retrieval
 from vitscope.data.samples import Annotation, Sample, SampleList
+from vitscope.data.spair import open_keypoints
 
 __all__ = [
     "Annotation",
@@ -23,5 +26,8 @@ __all__ = [
     "batches",
     "decode_image",
     "open_images",
+    "open_keypoints",
     "open_masks",
+    "open_retrieval",
+    "open_videos",
 ]

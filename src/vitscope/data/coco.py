@@ -6,7 +6,6 @@ they are foreground. `CocoMask.crowd` tells them apart. Polygons are rasterised 
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import numpy as np
 
 from vitscope.data.decode import MAX_PIXELS, BadImage
 from vitscope.data.folders import list_images, safe_id
+from vitscope.data.layouts import read_json
 from vitscope.data.rle import decode_counts, decompress_counts
 from vitscope.data.samples import Annotation, Sample, SampleList
 from vitscope.digest import digest_of_file
@@ -119,14 +119,7 @@ def assemble(
 
 def read_coco_json(path: Path) -> dict[str, list[dict[str, Any]]]:
     """The parsed file, with the three lists that make it COCO's."""
-    try:
-        content = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise BadData(f"the annotation file {path} does not exist: check the path") from None
-    except OSError as error:
-        raise BadData(f"the annotation file {path} cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise BadData(f"{path} is not valid JSON: {str(error)[:80]}") from None
+    content = read_json(path)
     wanted = ("images", "annotations", "categories")
     if not isinstance(content, dict) or not all(isinstance(content.get(key), list) for key in wanted):
         found = (

@@ -135,7 +135,8 @@ def _upright_size(image: Image.Image) -> tuple[int, int]:
     return (width, height) if _orientation(image) in (5, 6, 7, 8) else (height, width)
 
 
-def _check_size(width: int, height: int) -> None:
+def check_size(width: int, height: int) -> None:
+    """Raises ValueError, with the reason, for sizes that cannot be looked at."""
     if min(width, height) < MIN_SIDE:
         raise ValueError(f"{width}x{height} pixels are too few to show anything")
     if width * height > MAX_PIXELS:
@@ -159,7 +160,7 @@ def _opened(path: Path, then: Callable[[Image.Image], Result]) -> Result:
         if not stat.S_ISREG(path.stat().st_mode):
             raise BadImage(path, "is not a regular file")
         with Image.open(path, formats=_formats()) as image:
-            _check_size(*image.size)
+            check_size(*image.size)
             return then(image)
     except BadImage:
         raise

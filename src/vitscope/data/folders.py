@@ -67,9 +67,13 @@ def list_files(root: Path, wanted: Callable[[str], bool]) -> list[Path]:
         for entry in entries:
             if entry.name.startswith(".") or entry.name == "__MACOSX":
                 continue
-            if entry.is_dir():
+            try:
+                is_folder, is_file = entry.is_dir(), entry.is_file()
+            except OSError:  # a link to itself
+                continue
+            if is_folder:
                 yield from walk(Path(entry.path), (*relative, entry.name), ancestors | {identity})
-            elif wanted(entry.name) and entry.is_file():
+            elif is_file and wanted(entry.name):
                 yield Path(*relative, entry.name)
 
     return sorted(walk(root, (), frozenset()), key=lambda file: file.parts)

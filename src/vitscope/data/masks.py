@@ -6,6 +6,7 @@ from pathlib import Path
 
 from vitscope.data.coco import open_coco
 from vitscope.data.folders import list_images
+from vitscope.data.layouts import found_in
 from vitscope.data.mask_folder import open_mask_folder
 from vitscope.data.partimagenet import annotation_files, open_partimagenet
 from vitscope.data.samples import SampleList
@@ -38,10 +39,7 @@ def open_masks(masks: Path | str, images: Path | str | None = None) -> SampleLis
         return open_partimagenet(path)
     if images is not None and list_images(path):
         return open_mask_folder(images, path)
-    names = sorted(entry.name for entry in path.iterdir())
-    raise BadData(
-        f"no masks were recognised in {path}: {EXPECTED}; found {', '.join(names[:6]) or 'an empty folder'}"
-    )
+    raise BadData(f"no masks were recognised in {path}: {EXPECTED}; found {found_in(path)}")
 
 
 def _open_coco_folder(root: Path, found: list[Path], images: Path | str | None) -> SampleList:

@@ -133,7 +133,7 @@ class SampleList(Sequence[Sample]):
 
     def shuffled(self, seed: int = 0) -> SampleList:
         """All samples in a seeded order that depends on each sample's id alone."""
-        return self.select(sorted(range(len(self)), key=lambda i: _rank(self.samples[i].id, seed)))
+        return self.select(sorted(range(len(self)), key=lambda i: seeded_rank(self.samples[i].id, seed)))
 
     def _balanced_order(self, seed: int) -> list[int]:
         groups: dict[int | None, list[int]] = defaultdict(list)
@@ -141,9 +141,11 @@ class SampleList(Sequence[Sample]):
             groups[sample.label].append(position)
         order = []
         for label, members in groups.items():
-            members.sort(key=lambda i: _rank(self.samples[i].id, seed))
+            members.sort(key=lambda i: seeded_rank(self.samples[i].id, seed))
             # every class's first sample before any class's second; classes in a seeded order of their own
-            order += [(turn, _rank(str(label), seed), position) for turn, position in enumerate(members)]
+            order += [
+                (turn, seeded_rank(str(label), seed), position) for turn, position in enumerate(members)
+            ]
         return [position for _, _, position in sorted(order)]
 
     def _class_name(self, sample: Sample) -> str:
@@ -162,6 +164,6 @@ class SampleList(Sequence[Sample]):
         )
 
 
-def _rank(name: str, seed: int) -> bytes:
+def seeded_rank(name: str, seed: int) -> bytes:
     """A pseudo-random key: the same on every machine and in every version, whatever else is in the list."""
     return hashlib.blake2b(f"{seed}|{name}".encode(), digest_size=16).digest()
