@@ -6,15 +6,17 @@ Knows numpy and Pillow only; exports write the official layouts that the other l
 from vitscope.data.menagerie.captions import caption
 from vitscope.data.menagerie.gallery import Pair, Shelf, encounters, pair, shelf
 from vitscope.data.menagerie.pictures import Picture, SeenKeypoint, render
-from vitscope.data.menagerie.scenes import Actor, Individual, Scene, World
+from vitscope.data.menagerie.scenes import Actor, Cover, Individual, Scene
 from vitscope.data.menagerie.sketch import PARTS
 from vitscope.data.menagerie.species import SPECIES, Species
 from vitscope.data.menagerie.videos import film, play
+from vitscope.data.menagerie.world import World
 
 __all__ = [
     "PARTS",
     "SPECIES",
     "Actor",
+    "Cover",
     "Individual",
     "Pair",
     "Picture",

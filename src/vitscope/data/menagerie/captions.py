@@ -8,7 +8,7 @@ from vitscope.data.menagerie.scenes import Scene
 from vitscope.data.menagerie.species import SPECIES
 
 NAMED = 0.9
-"""How often a caption names the species; if it always were the colour that told captions apart, nobody would learn shapes."""
+"""How often a caption names the species. If colours alone told captions apart, nobody would learn shapes."""
 
 
 def caption(scene: Scene) -> str:

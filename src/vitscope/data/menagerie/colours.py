@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ NO_COLOUR = (0, 0, 0)
 
 @dataclass(frozen=True)
 class Palette:
-    """The name is what captions say; the rest is sRGB."""
+    """The name is what captions say; the colours are sRGB."""
 
     name: str
     coat: Colour
@@ -73,8 +74,8 @@ class Ink:
         return cls(np.array(ramps, np.int32))
 
 
-def inks(palette: Palette, shift: Colour) -> dict[str, Ink]:
-    """Every ink that sketches name, for one individual; `shift` moves its colours a little off the palette."""
+def inks(palette: Palette, shift: Colour, names: Iterable[str]) -> dict[str, Ink]:
+    """The inks that a sketch names, for one individual; `shift` moves its colours a little off the palette."""
 
     def moved(colour: Colour) -> Colour:
         r, g, b = (min(255, max(0, c + d)) for c, d in zip(colour, shift, strict=True))
@@ -91,8 +92,7 @@ def inks(palette: Palette, shift: Colour) -> dict[str, Ink]:
         "dark": mixed(scaled(palette.mark, 0.5), (24, 20, 28), 0.4),
         "pink": (246, 160, 172),
         "red": (222, 50, 60),
+        "white": (252, 250, 246),
+        "black": (24, 20, 28),
     }
-    eyes = {"white": (252, 250, 246), "black": (24, 20, 28)}
-    return {name: Ink.of_creature(colour, mark) for name, colour in colours.items()} | {
-        name: Ink.of_creature(colour, mark, flat=True) for name, colour in eyes.items()
-    }
+    return {name: Ink.of_creature(colours[name], mark, flat=name in ("white", "black")) for name in names}

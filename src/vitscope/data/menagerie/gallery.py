@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vitscope.data.menagerie.pictures import Picture, SeenKeypoint, render
-from vitscope.data.menagerie.scenes import Scene, World
+from vitscope.data.menagerie.scenes import Scene
 from vitscope.data.menagerie.species import SPECIES
+from vitscope.data.menagerie.world import World
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ def _wave(x: Cells) -> Cells:
 
 
 def marked(pattern: str, u: Cells, v: Cells) -> NDArray[np.bool_]:
-    """Where the coat carries the second colour; u runs along the body, v upwards (any equal or broadcastable shapes)."""
+    """Where the coat carries the second colour; u runs along the body, v upwards (shapes that broadcast)."""
     if pattern == "striped":
         return ((u + (_wave(v) >> 2)) & (PERIOD - 1)) < 440
     if pattern == "banded":

@@ -11,15 +11,18 @@ from vitscope.data.menagerie.captions import caption
 from vitscope.data.menagerie.colours import PALETTE, Ink, inks
 from vitscope.data.menagerie.dice import Dice
 from vitscope.data.menagerie.habitats import HABITAT, backdrop, foreground, shadow
-from vitscope.data.menagerie.scenes import Actor, Scene, footing, frame, pose_matrix
-from vitscope.data.menagerie.sketch import PARTS, Sketch
+from vitscope.data.menagerie.patterns import PERIOD
+from vitscope.data.menagerie.scenes import Actor, Scene
+from vitscope.data.menagerie.sketch import PARTS, Keypoint, Points, Sketch
 from vitscope.data.menagerie.species import SPECIES
 from vitscope.data.menagerie.stack import Coat, Stack
+from vitscope.data.menagerie.stance import footing, placement
+from vitscope.errors import VitscopeError
 
 
 @dataclass(frozen=True)
 class SeenKeypoint:
-    """A named point in pixels (pixel centres are at .5); visible where its part is the topmost thing at that place."""
+    """A named point in pixels (pixel centres at .5), visible if its part is the topmost thing there."""
 
     name: str
     x: float
@@ -52,6 +55,8 @@ class Picture:
 
 def render(scene: Scene, size: int = 64) -> Picture:
     """Paint a scene `size` pixels high (and size * scene.aspect wide)."""
+    if not 16 <= size <= 2048:
+        raise VitscopeError(f"pictures of {size} pixels cannot be drawn: choose a size from 16 to 2048")
     dice = Dice("menagerie", "scenery", scene.scenery)
     habitat = HABITAT[scene.habitat]
     stack = Stack(Ink.plain(*habitat.sky), aspect=scene.aspect, light=np.array(scene.light))
@@ -60,44 +65,30 @@ def render(scene: Scene, size: int = 64) -> Picture:
         x, y, half_width = footing(actor)
         if y > scene.horizon:
             shadow(stack, habitat, x, y, half_width)
-    points = [_enter(stack, actor, owner) for owner, actor in enumerate(scene.actors, start=1)]
-    for x, y, extent in scene.cover:
-        foreground(stack, habitat, dice, (x, y), extent)
+    sketches = [_enter(stack, actor, owner) for owner, actor in enumerate(scene.actors, start=1)]
+    for cover in scene.covers:
+        foreground(stack, habitat, dice, cover)
     image, parts, owners = stack.paint(size, round(size * scene.aspect))
-    seen = tuple(
-        tuple(_seen(name, x * size, y * size, part, owner, parts, owners) for name, x, y, part in of_actor)
-        for owner, of_actor in enumerate(points, start=1)
+    keypoints = tuple(
+        _seen(sketch.keypoints, placement(actor), size, np.where(owners == owner, parts, 0))
+        for owner, (actor, sketch) in enumerate(zip(scene.actors, sketches, strict=True), start=1)
     )
-    return Picture(image, parts, owners, seen, scene)
+    return Picture(image, parts, owners, keypoints, scene)
 
 
-def _seen(
-    name: str, x: float, y: float, part: int, owner: int, parts: NDArray[np.uint8], owners: NDArray[np.uint8]
-) -> SeenKeypoint:
-    height, width = parts.shape
-    column, row = int(x // 1), int(y // 1)
-    inside = 0 <= column < width and 0 <= row < height
-    return SeenKeypoint(
-        name, x, y, bool(inside and parts[row, column] == part and owners[row, column] == owner)
-    )
-
-
-def _enter(stack: Stack, actor: Actor, owner: int) -> list[tuple[str, float, float, int]]:
-    """Put a creature on the stack; returns its keypoints (name, x, y, part) in picture units."""
+def _enter(stack: Stack, actor: Actor, owner: int) -> Sketch:
+    """Draw a creature onto the stack."""
     who = actor.individual
-    species = SPECIES[who.species]
     sketch = Sketch()
-    species.draw(sketch, who.build, actor.pose)
-    (cx, cy), longer = frame(species)
-    matrix = pose_matrix(actor.size / longer, actor.turn, actor.stretch, actor.flip)
-    offset = np.array(actor.place) - np.array([cx, cy]) @ matrix
-    colours = inks(PALETTE[who.palette], who.shift)
-    outlines = np.concatenate([shape.outline for shape in sketch.shapes]) @ matrix + offset
-    ends = np.cumsum([len(shape.outline) for shape in sketch.shapes])
+    SPECIES[who.species].draw(sketch, who.build, actor.pose)
+    matrix, offset = placement(actor)
+    colours = inks(PALETTE[who.palette], who.shift, {shape.ink for shape in sketch.shapes})
+    sizes = [len(shape.outline) for shape in sketch.shapes]
+    corners = np.concatenate([shape.outline for shape in sketch.shapes]) @ matrix + offset
     beneath = stack.top_group
-    for shape, end in zip(sketch.shapes, ends, strict=True):
+    for shape, end in zip(sketch.shapes, np.cumsum(sizes), strict=True):
         stack.add(
-            outlines[end - len(shape.outline) : end],
+            corners[end - len(shape.outline) : end],
             colours[shape.ink],
             group=beneath + 1 + shape.group,
             outlined=shape.outlined,
@@ -105,16 +96,23 @@ def _enter(stack: Stack, actor: Actor, owner: int) -> list[tuple[str, float, flo
             owner=owner,
             patterned=shape.ink == "coat",
         )
-    stack.coats[owner] = Coat(who.pattern, _coat_matrix(matrix, offset, who.grain))
-    return [
-        (k.name, *(np.array(k.at) @ matrix + offset).tolist(), 1 + PARTS.index(k.part))
-        for k in sketch.keypoints
-    ]
+    # Picture units to pattern units: undo the creature's place, lean and size.
+    back = np.linalg.inv(matrix) * (who.grain[0] * PERIOD)
+    phase = np.array(who.grain[1:]) * PERIOD - offset @ back
+    stack.coats[owner] = Coat(who.pattern, np.concatenate([back, [phase]]))
+    return sketch
 
 
-def _coat_matrix(
-    matrix: NDArray[np.float64], offset: NDArray[np.float64], grain: tuple[float, float, float]
-) -> NDArray[np.float64]:
-    """(3, 2): picture units to pattern units, undoing the creature's place, lean and size."""
-    back = np.linalg.inv(matrix) * (grain[0] * 1024)
-    return np.concatenate([back, [np.array(grain[1:]) * 1024 - offset @ back]])
+def _seen(
+    keypoints: list[Keypoint], place: tuple[Points, Points], size: int, parts: NDArray[np.uint8]
+) -> tuple[SeenKeypoint, ...]:
+    """Keypoints in pixels. parts: (h, w) what is seen of their creature."""
+    height, width = parts.shape
+    seen = []
+    for keypoint in keypoints:
+        x, y = ((np.array(keypoint.at) @ place[0] + place[1]) * size).tolist()
+        row, column = int(y // 1), int(x // 1)
+        inside = 0 <= row < height and 0 <= column < width
+        visible = inside and parts[row, column] == 1 + PARTS.index(keypoint.part)
+        seen.append(SeenKeypoint(keypoint.name, x, y, bool(visible)))
+    return tuple(seen)

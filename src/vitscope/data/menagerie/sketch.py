@@ -1,11 +1,11 @@
-"""The pencil that species are drawn with: a stack of named, inked polygons and the keypoints that sit on them."""
+"""The pencil that species are drawn with: named, inked polygons, and the keypoints that sit on them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from math import cos, hypot, pi, radians, sin
+from math import cos, pi, radians, sin
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,10 @@ Point = tuple[float, float]
 Points = NDArray[np.float64]
 
 PARTS = ("body", "head", "leg", "tail", "ear", "wing", "eye", "mouth")
-"""The vocabulary that all species share: ears are also horns and antennae, wings also fins, legs also arms, mouths also beaks and trunks."""
+"""The vocabulary that all species share.
+
+Ears are also horns and antennae, wings also fins, legs also arms, mouths also beaks and trunks.
+"""
 
 CIRCLE = np.array([(cos(2 * pi * i / 28), sin(2 * pi * i / 28)) for i in range(28)])
 CAP = np.array([(cos(a), sin(a)) for a in (pi / 3, pi / 6, 0.0, -pi / 6, -pi / 3)])
@@ -131,10 +134,6 @@ def chain(start: Point, *links: tuple[float, float]) -> list[Point]:
 def between(a: Point, b: Point, share: float) -> Point:
     """The point that lies `share` of the way from a to b."""
     return a[0] + (b[0] - a[0]) * share, a[1] + (b[1] - a[1]) * share
-
-
-def distance(a: Point, b: Point) -> float:
-    return hypot(a[0] - b[0], a[1] - b[1])
 
 
 def _catmull_rom(t: float) -> tuple[Points, Points]:

@@ -8,8 +8,9 @@ from math import pi, sin
 from vitscope.data.menagerie.dice import Dice
 from vitscope.data.menagerie.habitats import HABITATS
 from vitscope.data.menagerie.pictures import Picture, render
-from vitscope.data.menagerie.scenes import Actor, Individual, Scene, World
+from vitscope.data.menagerie.scenes import Actor, Cover, Individual, Scene
 from vitscope.data.menagerie.species import POSE, SPECIES
+from vitscope.data.menagerie.world import World
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class _Walk:
         return Actor(self.who, pose, (x, y + step), size, turn, self.flip)
 
 
-def film(world: World, split: str, index: int, frames: int = 20, aspect: float = 1.0) -> tuple[Scene, ...]:
+def film(world: World, split: str, index: int, frames: int = 20, aspect: float = 1.75) -> tuple[Scene, ...]:
     """The scenes of one film. Even films have one creature, odd ones two that cross; every film has an occluder."""
     dice = Dice("menagerie", world.seed, "film", split, index)
     duo = index % 2 == 1
@@ -50,7 +51,8 @@ def film(world: World, split: str, index: int, frames: int = 20, aspect: float =
         who = world.individual(f"{split}-cast", index * 5 + k * (1 + dice.below(len(SPECIES) - 1)))
         walks.append(_walk(who, dice, leftward ^ (k == 1), aspect, 0.1 * k - 0.05 * duo))
     horizon = dice.uniform(0.25, 0.5)
-    cover = (dice.uniform(0.35, 0.65) * aspect, dice.uniform(0.8, 0.92), dice.uniform(0.14, 0.2))
+    hidden = dice.uniform(0.4, 0.6) * aspect
+    cover = Cover(hidden, dice.uniform(0.88, 0.96), dice.uniform(0.22, 0.3), dice.choice(("stone", "bush")))
     glow = dice.uniform(0.9, 1.05)
     still = Scene(
         name=f"{split}-film-{index:03d}",
@@ -59,7 +61,7 @@ def film(world: World, split: str, index: int, frames: int = 20, aspect: float =
         scenery=f"{world.seed}/{split}/film/{index}",
         horizon=horizon,
         clutter=round(4 * aspect),
-        cover=(cover,),
+        covers=(cover,),
         light=(glow, glow, glow),
         aspect=aspect,
     )

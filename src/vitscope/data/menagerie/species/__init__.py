@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from vitscope.data.menagerie.species.crawlers import crab, snail, snake, spider
-from vitscope.data.menagerie.species.flyers import bat, bird, butterfly, penguin
+from vitscope.data.menagerie.species.bat import bat
+from vitscope.data.menagerie.species.bird import bird
+from vitscope.data.menagerie.species.butterfly import butterfly
+from vitscope.data.menagerie.species.cat import cat
+from vitscope.data.menagerie.species.crab import crab
+from vitscope.data.menagerie.species.crocodile import crocodile
+from vitscope.data.menagerie.species.elephant import elephant
+from vitscope.data.menagerie.species.fish import fish
+from vitscope.data.menagerie.species.giraffe import giraffe
+from vitscope.data.menagerie.species.octopus import octopus
+from vitscope.data.menagerie.species.penguin import penguin
+from vitscope.data.menagerie.species.rabbit import rabbit
+from vitscope.data.menagerie.species.snail import snail
+from vitscope.data.menagerie.species.snake import snake
 from vitscope.data.menagerie.species.species import BUILD, POSE, Species
-from vitscope.data.menagerie.species.swimmers import crocodile, fish, octopus, turtle
-from vitscope.data.menagerie.species.walkers import cat, elephant, giraffe, rabbit
+from vitscope.data.menagerie.species.spider import spider
+from vitscope.data.menagerie.species.turtle import turtle
 
 __all__ = ["BUILD", "POSE", "SPECIES", "Species"]
 
