@@ -14,6 +14,7 @@ from torch import Tensor
 
 from vitscope.attention.saliency import top_mass_mask
 from vitscope.attention.view import AttentionStatistic, AttentionView
+from vitscope.data.batches import Batch
 from vitscope.models.layout import Grid
 
 TOP = 5  # tokens whose share of the mass measures sparsity
@@ -100,13 +101,16 @@ class PatternStatistic(AttentionStatistic):
 
     name = "patterns"
 
+    def begin(self, batch: Batch) -> None:
+        super().begin(batch)
+        self._late: list[Tensor] = []
+
     def see(self, layer: int, view: AttentionView) -> None:
         maps = view.cls_map if view.cls_map is not None else view.column_means[2][..., self.layout.prefix :]
         self.note("gini", gini(maps))
         self.note("top_share", top_share(maps))
         self.note("centre_lift", centre_lift(maps, self.layout.grid))
         self.note("compactness", compactness(top_mass_mask(maps), self.layout.grid))
-        self._late = [] if layer == 0 else self._late
         if layer >= late_from(self.depth):
             self._late.append(maps)
 

@@ -108,7 +108,8 @@ class SaliencyStatistic(AttentionStatistic):
 
     def result(self) -> Saliency:
         keep = self.rows_of("has_object").bool()
-        heads, merged = {}, {}
+        heads: dict[tuple[str, str], Tensor] = {}
+        merged: dict[tuple[str, str], Tensor] = {}
         for name in self._rows:
             kind, *rest = name.split("/")
             if kind in ("heads", "merged"):

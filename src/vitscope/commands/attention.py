@@ -39,7 +39,7 @@ def attention(
     Parameters
     ----------
     models
-        One or more models: names from `vitscope models`, timm names, random:<arch>, a model card (TOML), a weights file.
+        Names from `vitscope models`, timm names, random:ARCH (untrained), a model card (TOML) or a weights file.
     images
         Folder of pictures, flat or in class folders.
     masks

@@ -19,12 +19,14 @@ GROUPS = {
     "timm": "From timm",
 }
 
+DETAILED = 3  # so few models are shown with the whole way to their weights
+
 
 def models(pattern: str = "*", /) -> None:
     """List the models that have names, and where their weights are or how to get them.
 
-    Any timm ViT can be named too (`vit_base_patch16_224.mae`), `random:<arch>` is an untrained network, `noise:<arch>`
-    the study's noise baseline, and your own checkpoint is named by its file with --arch or by a model card (TOML).
+    Any timm ViT can be named too (`vit_base_patch16_224.mae`), `random:ARCH` is an untrained network, `noise:ARCH` the
+    study's noise baseline, and your own checkpoint is named by its file with --arch or by a model card (TOML).
 
     Parameters
     ----------
@@ -43,11 +45,15 @@ def models(pattern: str = "*", /) -> None:
         table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
         table.add_column("name", no_wrap=True, style="bold")
         table.add_column("teaching", no_wrap=True)
-        table.add_column("architecture", no_wrap=True)
         table.add_column("weights", overflow="fold")
         for listing in members:
-            how = f"[green]present[/]  {listing.how}" if listing.present else f"[yellow]missing[/]  {listing.how}"
+            detail = listing.how if listing.present or len(found) <= DETAILED else listing.source
+            how = f"[green]present[/] {detail}" if listing.present else f"[yellow]missing[/] {detail}"
             colour = teaching(listing.teaching)
-            table.add_row(listing.name, f"[{colour.colour}]{colour.title}[/]", listing.architecture, how)
+            table.add_row(listing.name, f"[{colour.colour}]{colour.title}[/]", how)
         console.print(table)
+    if any(not listing.present for listing in found):
+        console.print(
+            "Missing weights: `vitscope models NAME` says how to get them; --download fetches timm/... names."
+        )
     console.print(f"Official weight files are looked for in {weights_folder()} and ./weights.", style="dim")

@@ -58,7 +58,7 @@ class NoiseTransformer(nn.Module):
         self.cls_token = like.cls_token
         self.patch_embed = like.patch_embed
         self.seed = seed
-        heads = int(like.blocks[0].attn.num_heads)  # type: ignore[index,union-attr,arg-type]
+        heads = int(like.blocks[0].attn.num_heads)  # type: ignore[index,union-attr]
         depth = len(like.blocks)  # type: ignore[arg-type]
         self.blocks = nn.ModuleList(NoiseBlock(self.embed_dim, heads, published=published) for _ in range(depth))
 

@@ -70,7 +70,8 @@ def find_entry(name: str) -> Entry:
         return CATALOGUE[name]
     architecture = name.partition(".")[0]
     if timm.is_model(architecture) and timm.models.is_model_pretrained(name):
-        tagged = name if "." in name else f"{architecture}.{timm.get_pretrained_cfg(architecture).tag}"
+        config = timm.get_pretrained_cfg(name)
+        tagged = f"{architecture}.{config.tag}" if config and config.tag else name
         return Entry(tagged, architecture, "other", tagged, hub=f"timm/{tagged}", group="timm")
     near = difflib.get_close_matches(
         name, [*CATALOGUE, *timm.list_models(module="vision_transformer")], n=3, cutoff=0.5
@@ -90,6 +91,7 @@ class Listing:
     group: str
     present: bool
     how: str  # where the weights are, or how to get them
+    source: str  # the short form: hub name or file name
 
 
 def listings(pattern: str = "*") -> Iterator[Listing]:
@@ -98,7 +100,8 @@ def listings(pattern: str = "*") -> Iterator[Listing]:
         card = read_card(path)
         if fnmatchcase(card.name, pattern):
             title = card.title or card.name
-            yield Listing(card.name, title, card.teaching, card.architecture, "zoo", True, "shipped with vitscope")
+            how = "shipped with vitscope"
+            yield Listing(card.name, title, card.teaching, card.architecture, "zoo", True, how, how)
     for entry in CATALOGUE.values():
         if fnmatchcase(entry.name, pattern):
             yield _listing(entry)
@@ -110,8 +113,16 @@ def listings(pattern: str = "*") -> Iterator[Listing]:
 
 def _listing(entry: Entry) -> Listing:
     found = find_weights(entry)
-    how = str(found) if found else remedy(entry)
-    return Listing(entry.name, entry.title, entry.teaching, entry.architecture, entry.group, found is not None, how)
+    return Listing(
+        entry.name,
+        entry.title,
+        entry.teaching,
+        entry.architecture,
+        entry.group,
+        present=found is not None,
+        how=str(found) if found else remedy(entry),
+        source=entry.hub or entry.files[0],
+    )
 
 
 def build(architecture: str, options: Mapping[str, Any], size: Size = None) -> tuple[nn.Module, Preprocessing]:
@@ -128,7 +139,7 @@ def build(architecture: str, options: Mapping[str, Any], size: Size = None) -> t
         module = timm.create_model(architecture, pretrained=False, num_classes=0, **options)
     except (TypeError, RuntimeError, AssertionError, ValueError) as error:
         raise VitscopeError(f"timm cannot build '{architecture}' with {options}: {error}") from error
-    config: dict[str, Any] = module.pretrained_cfg
+    config: Any = module.pretrained_cfg
     pixels = options.get("img_size", config.get("input_size", (3, 224, 224))[1:])
     pixels = (pixels, pixels) if isinstance(pixels, int) else tuple(pixels)
     mean, std = config.get("mean", (0.5,) * 3), config.get("std", (0.5,) * 3)

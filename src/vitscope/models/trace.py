@@ -83,7 +83,7 @@ def trace(
         raise ValueError(f"observers want unknown signals: {sorted(unknown)}")
     calls: Counter[tuple[str, int, str]] = Counter()
     with ExitStack() as stack:
-        for layer, block in enumerate(module.blocks):  # type: ignore[arg-type,union-attr]
+        for layer, block in enumerate(module.blocks):  # type: ignore[arg-type]
             if "attention" in wanted:
                 stack.enter_context(_unfused(attention_module(block)))
             for handle in _attach(block, layer, wanted, _notifier(observers, calls, layout, name), name):
@@ -143,7 +143,7 @@ def _attach(block: nn.Module, layer: int, wanted: frozenset[str], notify: Notify
             def see_norm(_m: nn.Module, _a: Any, out: Tensor, part: str = part) -> None:
                 notify("norms", layer, part, (out.detach(),))
 
-            handles.append(norm.register_forward_hook(see_norm))  # type: ignore[operator,union-attr]
+            handles.append(norm.register_forward_hook(see_norm))  # type: ignore[union-attr]
     if "branches" in wanted:
         _require(block, ("drop_path1", "drop_path2"), "its residual branches", name)
         skip: dict[str, Tensor] = {}
@@ -160,8 +160,8 @@ def _attach(block: nn.Module, layer: int, wanted: frozenset[str], notify: Notify
             skip.clear()
 
         handles.append(block.register_forward_pre_hook(see_input))
-        handles.append(block.drop_path1.register_forward_hook(see_attention_branch))  # type: ignore[operator,union-attr]
-        handles.append(block.drop_path2.register_forward_hook(see_mlp_branch))  # type: ignore[operator,union-attr]
+        handles.append(block.drop_path1.register_forward_hook(see_attention_branch))  # type: ignore[union-attr]
+        handles.append(block.drop_path2.register_forward_hook(see_mlp_branch))  # type: ignore[union-attr]
     if "tokens" in wanted:
 
         def see_tokens(_m: nn.Module, _a: Any, out: Tensor) -> None:

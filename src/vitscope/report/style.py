@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ HEAT = matplotlib.colors.LinearSegmentedColormap.from_list(
 )
 DIVERGING = matplotlib.colormaps["PuOr_r"]
 
-_SETTINGS = {
+_SETTINGS: Any = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
     "axes.edgecolor": FAINT,
@@ -65,16 +66,23 @@ def styled() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class ModelStyle:
-    """How one model is drawn: its teaching's colour and marker; models of the same teaching differ in their line."""
+    """How one model is drawn: its teaching's colour and marker; models of the same teaching differ in line and fill."""
 
     title: str
     colour: str
     marker: str
     line: Any
+    filled: bool = True
 
     def curve(self) -> dict[str, Any]:
         """Keyword arguments for `Axes.plot`."""
-        return {"color": self.colour, "marker": self.marker, "linestyle": self.line, "label": self.title}
+        return {
+            "color": self.colour,
+            "marker": self.marker,
+            "linestyle": self.line,
+            "label": self.title,
+            "markerfacecolor": self.colour if self.filled else PAPER,
+        }
 
 
 def model_styles(models: Sequence[tuple[str, str]]) -> dict[str, ModelStyle]:
@@ -86,7 +94,7 @@ def model_styles(models: Sequence[tuple[str, str]]) -> dict[str, ModelStyle]:
         turn = seen.get(key, 0)
         seen[key] = turn + 1
         how = teaching(key)
-        styles[title] = ModelStyle(title, how.colour, how.marker, lines[turn % len(lines)])
+        styles[title] = ModelStyle(title, how.colour, how.marker, lines[turn % len(lines)], filled=turn % 2 == 0)
     return styles
 
 
@@ -99,6 +107,6 @@ def save_figure(figure: Figure, folder: Path, name: str, *, formats: Iterable[st
         metadata = {"Date": None} if suffix == "svg" else {"CreationDate": None} if suffix == "pdf" else {}
         figure.savefig(buffer, format=suffix, dpi=160, bbox_inches="tight", pad_inches=0.12, metadata=metadata)
         path = folder / f"{name}.{suffix}"
-        write_atomically(path, lambda to, data=buffer.getvalue(): to.write_bytes(data))  # type: ignore[misc]
+        write_atomically(path, partial(Path.write_bytes, data=buffer.getvalue()))
         paths.append(path)
     return paths

@@ -1,0 +1,202 @@
+"""Figures of the attention study: mosaics of every head, distance and saliency over depth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from torch import Tensor
+
+from vitscope.attention.head_kinds import direction
+from vitscope.attention.kinds import KINDS
+from vitscope.report.style import FAINT, HEAT, INK, SEQUENTIAL, ModelStyle, model_styles, save_figure, styled
+from vitscope.results import Results
+
+KIND_COLOURS = {  # Okabe-Ito again, but as frames, never as curves
+    "cls-bound": "#999999",
+    "offset local": "#D55E00",
+    "strict local": "#0072B2",
+    "axial local": "#CC79A7",
+    "soft local": "#56B4E9",
+    "global": "#E0E0E0",
+}
+
+
+def draw_attention(results: Results, folder: Path) -> list[Path]:
+    """Write every figure of the attention study that the results allow; returns the files."""
+    written: list[Path] = []
+    models = models_of(results.table)
+    with styled():
+        for title, _ in models:
+            maps = {key.removeprefix(f"{title}/"): v for key, v in results.maps.items() if key.startswith(f"{title}/")}
+            slug = slug_of(title)
+            if "cls" in maps:
+                written += save_figure(cls_mosaic(title, maps["cls"]), folder, f"cls-maps-{slug}")
+            else:
+                written += save_figure(
+                    cls_mosaic(title, maps["pure"], "mean over spatial tokens"), folder, f"spatial-maps-{slug}"
+                )
+            written += save_figure(aligned_mosaic(title, maps), folder, f"aligned-{slug}")
+        written += save_figure(distance_figure(results.table), folder, "attention-distance")
+        if not results.table.filter(pl.col("measure") == "saliency_best_head").is_empty():
+            written += save_figure(saliency_figure(results.table), folder, "saliency")
+    return written
+
+
+def models_of(table: pl.DataFrame) -> list[tuple[str, str]]:
+    """(title, teaching) of the models, in the order they were studied."""
+    return table.select("model", "teaching").unique(maintain_order=True).rows()
+
+
+def slug_of(title: str) -> str:
+    """A file name for a model's title."""
+    return "-".join("".join(c if c.isalnum() else " " for c in title.lower()).split())
+
+
+def cls_mosaic(title: str, maps: Tensor, what: str = "CLS") -> Figure:
+    """Mean attention maps, layer by layer (rows) and head by head (columns). maps: (L, H, h, w).
+
+    Each map has its own scale, since what matters is where a head looks; but never finer than from 0 to three times
+    its mean, so that an even map looks even.
+    """
+    figure, axes = _mosaic(maps.shape[0], maps.shape[1], maps.shape[2] / maps.shape[3])
+    for layer in range(maps.shape[0]):
+        for head in range(maps.shape[1]):
+            values = maps[layer, head].numpy()
+            axes[layer, head].imshow(values, cmap=HEAT, vmin=0, vmax=max(values.max(), 3 * values.mean()))
+    where = "where CLS looks" if what == "CLS" else f"where attention falls, {what}"
+    _finish_mosaic(figure, title, f"{where} (mean over pictures)")
+    return figure
+
+
+def aligned_mosaic(title: str, maps: dict[str, Tensor]) -> Figure:
+    """Aligned maps of every head, framed by the head's kind; the token that looks is at the centre."""
+    aligned, kind, offset, axis = maps["aligned.corrected"], maps["kind"], maps["kind.offset"], maps["kind.axis"]
+    layers, heads = kind.shape
+    h, w = (aligned.shape[2] + 1) // 2, (aligned.shape[3] + 1) // 2
+    reach_i, reach_j = (3 * h) // 4, (3 * w) // 4  # offsets beyond it are seen by few sources: noise
+    crop = aligned[:, :, h - 1 - reach_i : h + reach_i, w - 1 - reach_j : w + reach_j]
+    figure, axes = _mosaic(layers, heads, crop.shape[2] / crop.shape[3])
+    present = set()
+    for layer in range(layers):
+        for head in range(heads):
+            panel: Axes = axes[layer, head]
+            values = crop[layer, head].numpy()  # never finer than 5 times uniform attention: an even head looks even
+            panel.imshow(np.sqrt(values), cmap=SEQUENTIAL, vmin=0, vmax=np.sqrt(max(values.max(), 5 / (h * w))))
+            name = KINDS[int(kind[layer, head])]
+            present.add(name)
+            for spine in panel.spines.values():
+                spine.set(visible=True, color=KIND_COLOURS[name], linewidth=0.8 if name == "global" else 2.4)
+            if name in ("offset local", "axial local"):
+                text = (
+                    _arrow(*offset[layer, head].tolist())
+                    if name == "offset local"
+                    else ("\u2195" if axis[layer, head] else "\u2194")
+                )
+                panel.text(0.97, 0.03, text, transform=panel.transAxes, ha="right", va="bottom", fontsize=7,
+                           color=INK, bbox={"facecolor": "white", "alpha": 0.75, "pad": 0.6, "lw": 0})  # fmt: skip
+    counts = {name: int((kind == KINDS.index(name)).sum()) for name in KINDS}
+    handles = [Patch(facecolor="none", edgecolor=KIND_COLOURS[k], linewidth=2.4, label=f"{k} ({counts[k]})")
+               for k in KINDS if k in present]  # fmt: skip
+    figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0.0, -0.005), ncols=len(handles), fontsize=8,
+                  handlelength=1.2, columnspacing=1.4)  # fmt: skip
+    _finish_mosaic(figure, title, "attention by offset from the token that looks; frame: kind of head")
+    return figure
+
+
+def _arrow(down: int, across: int) -> str:
+    arrows = {
+        (-1, 0): "\u2191", (1, 0): "\u2193", (0, -1): "\u2190", (0, 1): "\u2192",
+        (-1, -1): "\u2196", (-1, 1): "\u2197", (1, -1): "\u2199", (1, 1): "\u2198",
+    }  # fmt: skip
+    sign = (int(np.sign(down)), int(np.sign(across)))
+    far = max(abs(down), abs(across))
+    return arrows.get(sign, direction(down, across)) + (str(far) if far > 1 else "")
+
+
+def _mosaic(layers: int, heads: int, ratio: float) -> tuple[Figure, np.ndarray]:
+    side = 0.78 if heads <= 12 else 0.6
+    figure = Figure(figsize=(0.5 + heads * side, 1.0 + layers * side * ratio))
+    axes = figure.subplots(layers, heads, squeeze=False, gridspec_kw={"wspace": 0.1, "hspace": 0.1})
+    for layer in range(layers):
+        for head in range(heads):
+            panel: Axes = axes[layer, head]
+            panel.set(xticks=[], yticks=[])
+            panel.grid(False)
+            for spine in panel.spines.values():
+                spine.set_visible(False)
+            if head == 0:
+                panel.set_ylabel(f"{layer + 1}", rotation=0, ha="right", va="center", labelpad=6, fontsize=8)
+            if layer == 0:
+                panel.set_title(f"{head + 1}", fontsize=8, fontweight="normal", loc="center", pad=3)
+    return figure, axes
+
+
+def _finish_mosaic(figure: Figure, title: str, what: str) -> None:
+    height = figure.get_figheight()
+    figure.text(0.0, 1 - 0.12 / height, title, va="top", fontsize=11, fontweight="bold", color=INK)
+    figure.text(0.0, 1 - 0.36 / height, f"{what}\nrows: layers, columns: heads", va="top", fontsize=8, color=FAINT)
+    figure.subplots_adjust(left=0.05, right=1, top=1 - 0.92 / height, bottom=0.01)
+
+
+def distance_figure(table: pl.DataFrame) -> Figure:
+    """Attention distance over depth: one dot per head, a line through each model's mean."""
+    rows = table.filter((pl.col("measure") == "attention_distance") & (pl.col("variant") == "grid"))
+    models = models_of(rows)
+    styles = model_styles(models)
+    depth = int(rows["layer"].max())  # type: ignore[arg-type]
+    figure = Figure(figsize=(max(6.4, 0.55 * depth + 2.4), 3.9))
+    axes = figure.subplots()
+    spread = np.linspace(-0.28, 0.28, len(models)) if len(models) > 1 else [0.0]
+    for shift, (title, _) in zip(spread, models, strict=True):
+        mine, style = rows.filter(pl.col("model") == title), styles[title]
+        axes.scatter(mine["layer"] + shift, mine["value"], s=11, color=style.colour, alpha=0.45, linewidths=0)
+        mean = mine.group_by("layer").agg(pl.col("value").mean()).sort("layer")
+        axes.plot(mean["layer"] + shift, mean["value"], **style.curve())
+    axes.set(title="How far spatial tokens look", xlabel="layer", ylabel="attention distance\n(longer grid edge = 1)")
+    axes.set_xticks(range(1, depth + 1))
+    axes.set_ylim(0, max(0.62, float(rows["value"].max()) * 1.08))  # type: ignore[arg-type]
+    axes.text(0, -0.2, "dots: heads; line: mean over heads", transform=axes.transAxes, color=FAINT, fontsize=8)
+    place_legend(axes, list(styles.values()))
+    return figure
+
+
+def saliency_figure(table: pl.DataFrame) -> Figure:
+    """IoU of the best head with object masks over depth, for each source of attention."""
+    rows = table.filter((pl.col("measure") == "saliency_best_head") & (pl.col("protocol") == "corrected"))
+    models = models_of(rows)
+    styles = model_styles(models)
+    titles = {"cls": "from CLS", "spatial": "from spatial tokens", "centre": "from the centre token"}
+    sources = [s for s in titles if s in rows["variant"].unique().to_list()]
+    depth = int(rows["layer"].max())  # type: ignore[arg-type]
+    figure = Figure(figsize=(1 + 3.5 * len(sources), 3.7))
+    panels = figure.subplots(1, len(sources), sharey=True, squeeze=False)[0]
+    for panel, source in zip(panels, sources, strict=True):
+        for title, _ in models:
+            mine = rows.filter((pl.col("model") == title) & (pl.col("variant") == source)).sort("layer")
+            style = styles[title]
+            panel.fill_between(mine["layer"], mine["ci_low"], mine["ci_high"], color=style.colour, alpha=0.12, lw=0)
+            panel.plot(mine["layer"], mine["value"], **style.curve())
+        panel.set(title=titles[source], xlabel="layer")
+        panel.set_xticks(range(1, depth + 1, 1 if depth <= 12 else 3))
+        panel.set_ylim(bottom=0)
+    panels[0].set_ylabel("IoU with object masks\n(best head of each layer)")
+    place_legend(panels[-1], list(styles.values()))
+    figure.suptitle(
+        "Does attention find the object?", x=0.07, y=1.02, ha="left", fontsize=11, fontweight="bold", color=INK
+    )
+    figure.text(0.07, -0.04, "band: 95 % bootstrap interval over pictures", color=FAINT, fontsize=8)
+    figure.tight_layout()
+    return figure
+
+
+def place_legend(axes: Axes, styles: list[ModelStyle]) -> None:
+    """A legend to the right of the axes, in as many columns as it needs."""
+    handles = [Line2D([], [], **style.curve()) for style in styles]
+    axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1.02), ncols=1 + (len(styles) - 1) // 14,
+                fontsize=8, handlelength=2.4, labelspacing=0.6)  # fmt: skip
