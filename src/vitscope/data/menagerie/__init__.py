@@ -4,6 +4,8 @@ Knows numpy and Pillow only; exports write the official layouts that the other l
 """
 
 from vitscope.data.menagerie.captions import caption
+from vitscope.data.menagerie.contact_sheet import annotate, contact_sheet
+from vitscope.data.menagerie.export import Amounts, Summary, export
 from vitscope.data.menagerie.gallery import Pair, Shelf, encounters, pair, shelf
 from vitscope.data.menagerie.pictures import Picture, SeenKeypoint, render
 from vitscope.data.menagerie.scenes import Actor, Cover, Individual, Scene
@@ -16,6 +18,7 @@ __all__ = [
     "PARTS",
     "SPECIES",
     "Actor",
+    "Amounts",
     "Cover",
     "Individual",
     "Pair",
@@ -24,9 +27,13 @@ __all__ = [
     "SeenKeypoint",
     "Shelf",
     "Species",
+    "Summary",
     "World",
+    "annotate",
     "caption",
+    "contact_sheet",
     "encounters",
+    "export",
     "film",
     "pair",
     "play",

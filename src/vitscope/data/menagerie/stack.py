@@ -123,10 +123,14 @@ class Stack:
 
     def _table(self) -> NDArray[np.uint64]:
         """Colour of (polygon, plain / marked / edge, shade), flat; red, green, blue in 12 bits each."""
-        ends = np.stack([self.sky.ramps, *(ink.ramps for ink in self.inks)])[:, :, :, None]  # (n, 3, 2, 1, 3)
+        ramps = [self.sky.ramps, *(ink.ramps for ink in self.inks)]
+        ends: NDArray[np.int32] = np.stack(ramps)[:, :, :, None]  # (n, 3, 2, 1, 3)
         down = np.arange(SHADES, dtype=np.int32)[:, None]
-        colours = (ends[:, :, 0] * (SHADES - 1 - down) + ends[:, :, 1] * down) // (SHADES - 1)
-        lit = np.clip(colours * np.rint(self.light * 256).astype(np.int32) >> 8, 0, 255)  # (n, 3, SHADES, 3)
+        colours: NDArray[np.int32] = (ends[:, :, 0] * (SHADES - 1 - down) + ends[:, :, 1] * down) // (
+            SHADES - 1
+        )
+        light = np.rint(self.light * 256).astype(np.int32)
+        lit = np.clip((colours * light) >> 8, 0, 255)  # (n, 3, SHADES, 3)
         return (lit.astype(np.uint64) << np.array([0, 12, 24], np.uint64)).sum(-1, dtype=np.uint64).ravel()
 
 

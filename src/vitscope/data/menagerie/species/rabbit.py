@@ -36,10 +36,8 @@ def rabbit(s: Sketch, build: Sequence[float], pose: Sequence[float]) -> None:
     head = polar(chest, 0.36, 56 + 20 * pose[4])
     long = 0.27 + 0.03 * build[2]
     for name, direction, flop in (("far_ear", 104, pose[6]), ("near_ear", 82, pose[7])):
-        direction += 22 * pose[5]
-        ear = chain(
-            polar(head, 0.15, direction), (long, direction + 16 * flop), (long, direction + 48 * flop)
-        )
+        up = direction + 22 * pose[5]
+        ear = chain(polar(head, 0.15, up), (long, up + 16 * flop), (long, up + 48 * flop))
         s.limb("ear", ear, (0.07, 0.1, 0.055), "skin" if name == "near_ear" else "far")
         s.limb(
             "ear",
