@@ -12,7 +12,7 @@ Rules are tried in this order; the first that fits names the head:
 | offset local | the peak is not the token itself, exceeds it by `offset_margin`, and holds `offset_peak`      |
 | strict local | the peak is the token itself and holds `strict_peak`                                        |
 | axial local  | the token's own row or column holds `axial_band`, `axial_lift` times a uniform share, and is   |
-|              | `axial_ratio` times heavier than the other axis                                             |
+|              | `axial_ratio` times heavier than the other axis, with no more than `axial_core` within a step |
 | soft local   | within `soft_radius` of the token: `soft_mass`, and `soft_lift` times a uniform share         |
 | global       | everything else                                                                             |
 """
@@ -45,6 +45,7 @@ class Thresholds:
     )
     axial_lift: float = 2.5  # the same relative to uniform attention, for small grids
     axial_ratio: float = 2.0  # one axis clearly before the other: an isotropic local head favours neither
+    axial_core: float = 0.75  # at most so much within one step: a head that hardly leaves the token is local, not axial
     soft_radius: float = 1 / 6  # of the longer grid edge (at least 1.5 steps): 2.3 steps for K=14, 4.7 for K=28
     soft_mass: float = 0.35  # a third of the attention in a neighbourhood that is a tenth of the picture or less
     soft_lift: float = 2.0  # for small grids, where the neighbourhood is a larger part of the picture
@@ -68,6 +69,7 @@ class LocalShape:
     offset: Tensor  # (..., 2) where the peak is: steps down, steps across
     itself: Tensor  # attention on the token itself
     near: Tensor  # attention within the soft radius of the token
+    core: Tensor  # ... and within one step, diagonals included
     row: Tensor  # attention in the token's own row
     column: Tensor  # ... and column
     anisotropy: Tensor  # ratio of the larger to the smaller principal second moment
@@ -86,13 +88,14 @@ def local_shape(corrected: Tensor, grid: Grid, thresholds: Thresholds = THRESHOL
     mass = corrected * counts / (h * w)  # share of attention by offset, sums to about 1
     total = mass.sum((-1, -2)).clamp_min(1e-30)
     radius = max(1.5, thresholds.soft_radius * max(grid))
-    inside = (down[:, None].square() + across[None, :].square()) <= radius**2
+    squared = down[:, None].square() + across[None, :].square()
     row, column = mass[..., h - 1, :].sum(-1) / total, mass[..., :, w - 1].sum(-1) / total
     return LocalShape(
         peak=peak,
         offset=offset,
         itself=corrected[..., h - 1, w - 1],
-        near=(mass * inside).sum((-1, -2)) / total,
+        near=(mass * (squared <= radius**2)).sum((-1, -2)) / total,
+        core=(mass * (squared <= 2)).sum((-1, -2)) / total,
         row=row,
         column=column,
         anisotropy=_anisotropy(mass / total[..., None, None], down, across),
@@ -128,7 +131,7 @@ def local_kind(corrected: Tensor, prefix_mass: Tensor, grid: Grid, thresholds: T
     ratio = torch.maximum(shape.row, shape.column) / torch.minimum(shape.row, shape.column).clamp_min(1e-9)
     row = (shape.row >= max(t.axial_band, t.axial_lift / h)) & (shape.row >= shape.column)
     column = (shape.column >= max(t.axial_band, t.axial_lift / w)) & (shape.column >= shape.row)
-    axial = (row | column) & (ratio >= t.axial_ratio)
+    axial = (row | column) & (ratio >= t.axial_ratio) & (shape.core <= t.axial_core)
     radius = max(1.5, t.soft_radius * max(grid))
     soft = (shape.near >= t.soft_mass) & (shape.near >= t.soft_lift * uniform_near(grid, radius))
     empty = corrected.sum((-1, -2)) <= 0

@@ -1,0 +1,163 @@
+"""The taxonomy on constructed attention with a known answer: noise, borders, grids of many sizes, and stability."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.attention.constructed import (
+    along_column,
+    along_row,
+    gaussian,
+    noisy,
+    shifted,
+    uniform,
+    with_prefix,
+)
+from tests.conftest import make_batch
+from vitscope.attention.aligned import align, sources_per_offset
+from vitscope.attention.head_kinds import direction
+from vitscope.attention.kinds import KINDS, LATE_KINDS, late_kind, local_kind, local_shape
+from vitscope.attention.study import AttentionStudy
+from vitscope.models import load
+from vitscope.models.layout import TokenLayout
+
+GRIDS = [(7, 7), (8, 8), (14, 14), (28, 28), (8, 12), (16, 9)]
+
+
+def kind_of(attention, grid, prefix_mass=0.0):
+    corrected = align(attention.double(), grid) / sources_per_offset(grid)
+    return KINDS[int(local_kind(corrected, torch.tensor(prefix_mass), grid))], local_shape(corrected, grid)
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+@pytest.mark.parametrize(
+    ("down", "across"), [(0, -1), (0, 1), (-1, 0), (1, 0), (-1, -1), (-1, 1), (1, -1), (1, 1), (0, 3), (-2, 1)]
+)
+def test_offset_heads_and_their_direction(grid, noise, down, across):
+    kind, shape = kind_of(noisy(shifted(grid, down, across), noise), grid)
+    assert kind == "offset local"
+    assert shape.offset.tolist() == [down, across]
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_other_kinds(grid, noise):
+    edge = max(grid)
+    known = {
+        "strict local": gaussian(grid, 0.4),
+        "soft local": gaussian(grid, edge / 14 + 0.5),
+        "global": uniform(grid),
+    }
+    for expected, attention in known.items():
+        assert kind_of(noisy(attention, noise), grid)[0] == expected
+    for attention, heavier in ((along_row(grid), "row"), (along_column(grid), "column")):
+        kind, shape = kind_of(noisy(attention, noise), grid)
+        assert kind == "axial local"
+        assert (shape.row > shape.column) == (heavier == "row")
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_pure_noise_is_global(grid):
+    assert kind_of(noisy(uniform(grid), 1.0), grid)[0] == "global"
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_borders_do_not_make_an_offset_head(grid):
+    """A head whose every token looks at the picture's centre peaks at no fixed offset."""
+    n = grid[0] * grid[1]
+    attention = torch.zeros(n, n)
+    attention[:, (grid[0] // 2) * grid[1] + grid[1] // 2] = 1
+    assert kind_of(attention, grid)[0] not in ("offset local", "strict local")
+
+
+def test_a_head_bound_to_cls_is_that_first():
+    assert kind_of(shifted((8, 8), 0, 1), (8, 8), prefix_mass=0.7)[0] == "cls-bound"
+
+
+def test_an_offset_needs_a_clear_margin_over_the_token_itself():
+    for share, expected in ((0.45, "strict local"), (0.55, "soft local"), (0.7, "offset local")):
+        attention = share * shifted((14, 14), 0, 1) + (1 - share) * shifted((14, 14), 0, 0)
+        # on the token itself 0.55, then 0.45: the neighbour has 1.2 times as much, below the margin of 1.5; then 2.3
+        assert kind_of(attention, (14, 14))[0] == expected
+
+
+def test_anisotropy_of_a_row_head_is_larger_than_of_a_round_one():
+    grid = (14, 14)
+    assert kind_of(noisy(along_row(grid), 0.2), grid)[1].anisotropy > 3
+    assert kind_of(gaussian(grid, 2.0), grid)[1].anisotropy == pytest.approx(1, abs=0.05)
+
+
+def test_directions_have_names():
+    assert direction(-1, 0) == "up"
+    assert direction(1, 1) == "down-right"
+    assert direction(0, 4) == "4 right"
+    assert direction(-2, 1) == "2 up, 1 right"
+
+
+def test_late_kinds():
+    looks = {
+        "gini": torch.tensor([0.9, 0.3, 0.3, 0.9]),
+        "repetition": torch.tensor([0.8, 0.3, 0.1, 0.05]),
+        "centre_lift": torch.tensor([1.0, 1.8, 1.0, 1.0]),
+        "compactness": torch.tensor([0.1, 0.8, 0.4, 0.3]),
+    }
+    names = [LATE_KINDS[i] for i in late_kind(looks)]
+    assert names == ["sparse-repeating", "object-centred", "diverse", "diverse"]
+    assert late_kind({k: torch.full((1,), torch.nan) for k in looks}).tolist() == [-1]
+
+
+@pytest.fixture(scope="module")
+def backbone():
+    return load("random:vit_tiny_patch16_224", size=128)  # a grid of 8 x 8, 12 layers of 3 heads
+
+
+def test_the_study_names_planted_heads_and_is_sure_of_them(backbone):
+    grid, layout = (8, 8), TokenLayout((8, 8), prefix=1)
+    assert backbone.layout == layout
+    study = AttentionStudy(backbone)
+    for start in range(0, 40, 4):
+        study.begin(make_batch(range(start, start + 4)))
+        for layer in range(12):
+            pictures = [
+                torch.stack(
+                    [
+                        with_prefix(noisy(shifted(grid, 0, -1), 0.2, seed=100 * start + p), 1, 0.1),
+                        with_prefix(noisy(along_row(grid), 0.2, seed=100 * start + p), 1, 0.1),
+                        with_prefix(uniform(grid), 1, 0.8),
+                    ]
+                )
+                for p in range(4)
+            ]
+            study.attention(layer, torch.stack(pictures))
+        study.end()
+    kinds = study.kinds()
+    assert [kinds.describe(0, head) for head in range(3)] == ["offset local: left", "axial local: row", "cls-bound"]
+    assert kinds.stability.min() == 1.0
+    assert kinds.late[0, 0] == -1
+    assert kinds.late_name(11, 0) == "diverse"  # CLS looks everywhere alike
+    assert kinds.late_name(0, 0) is None
+
+
+def test_stability_tells_a_head_that_half_of_the_pictures_support(backbone):
+    grid = (8, 8)
+    study = AttentionStudy(backbone)
+    for start in range(0, 64, 4):
+        study.begin(make_batch(range(start, start + 4)))
+        left = (start // 4) % 2 == 0  # every second group of pictures looks elsewhere
+        head = with_prefix(shifted(grid, 0, -1) if left else uniform(grid), 1, 0.48 if left else 0.53)
+        for layer in range(12):
+            study.attention(layer, head.expand(4, 3, 65, 65))
+        study.end()
+    kinds = study.kinds()
+    assert 0.4 < kinds.stability[0, 0] < 0.95
+
+
+def test_too_few_pictures_have_no_stability(backbone):
+    study = AttentionStudy(backbone)
+    study.begin(make_batch([0]))
+    for layer in range(12):
+        study.attention(layer, torch.full((1, 3, 65, 65), 1 / 65))
+    study.end()
+    assert study.kinds().stability.isnan().all()
