@@ -422,6 +422,12 @@ def run_theirs(case: Case, images: Tensor) -> Theirs:
     return Theirs(model, blocks, list(out.attentions), final)
 
 
+def tiny(case: Case) -> nn.Module:
+    shape: dict[str, Any] = {"embed_dim": WIDTH, "depth": DEPTH, "num_heads": HEADS}
+    shape |= {"img_size": PIXELS, "patch_size": PATCH}
+    return timm.create_model(case.architecture, num_classes=0, **shape, **case.options).eval()
+
+
 def compare(case: Case, theirs: Theirs, images: Tensor, path: Path, family: str) -> None:
     shape: dict[str, Any] = {
         "embed_dim": WIDTH,
@@ -465,3 +471,18 @@ def test_parity(case: Case, tmp_path: Path) -> None:
         official = tmp_path / "official.pth"
         torch.save(case.official(load_file(published)), official)
         compare(case, theirs, images, official, case.families[0])
+
+
+def test_siglip_attention_pooling(tmp_path: Path) -> None:
+    """SigLIP has no class token; its pooled output goes through weights that no block shows."""
+    torch.manual_seed(0)
+    images = torch.randn(2, 3, PIXELS, PIXELS)
+    case = next(case for case in CASES if case.name.startswith("siglip"))
+    theirs = run_theirs(case, images)
+    path = tmp_path / "model.pt"
+    torch.save(theirs.model.state_dict(), path)
+    module = tiny(case)
+    load_checkpoint(module, path)
+    with torch.no_grad():
+        expected = theirs.model.get_submodule(case.tower)(pixel_values=images).pooler_output
+        assert (module(images) - expected).abs().max() < TOLERANCE
