@@ -1,0 +1,176 @@
+"""The observed forward pass: completeness, restoration, refusals, and every family's token layout."""
+
+from __future__ import annotations
+
+import pytest
+import timm
+import torch
+
+from vitscope.errors import UnsupportedModel
+from vitscope.models.backbone import Backbone
+from vitscope.models.layout import TokenLayout
+from vitscope.models.preprocessing import Preprocessing
+from vitscope.models.trace import SIGNALS, attention_module, trace
+
+
+class Recorder:
+    """Keeps everything it is shown."""
+
+    def __init__(self, *wants):
+        self.wants = frozenset(wants or SIGNALS)
+        self.seen = {signal: [] for signal in SIGNALS}
+
+    def attention(self, layer, probs):
+        self.seen["attention"].append((layer, probs.clone()))
+
+    def tokens(self, layer, x):
+        self.seen["tokens"].append((layer, x.clone()))
+
+    def norms(self, layer, part, x):
+        self.seen["norms"].append((layer, part, x.clone()))
+
+    def branches(self, layer, part, skip, branch):
+        self.seen["branches"].append((layer, part, skip.clone(), branch.clone()))
+
+
+def make(name, size, **options):
+    torch.manual_seed(0)
+    module = timm.create_model(name, num_classes=0, img_size=size, **options)
+    pixels = (size, size) if isinstance(size, int) else size
+    return Backbone(name, module, Preprocessing(pixels))
+
+
+FAMILIES = [  # name, size, options, prefix, has CLS, grid
+    ("vit_tiny_patch16_224", 64, {}, 1, True, (4, 4)),
+    ("vit_tiny_patch16_224", (64, 96), {}, 1, True, (4, 6)),
+    ("vit_tiny_patch16_224", 64, {"qk_norm": True, "init_values": 0.1}, 1, True, (4, 4)),
+    ("deit_tiny_distilled_patch16_224", 64, {}, 2, True, (4, 4)),
+    ("vit_base_patch16_siglip_224", 64, {"embed_dim": 96, "num_heads": 3}, 0, False, (4, 4)),
+    ("vit_small_patch14_reg4_dinov2", 56, {}, 5, True, (4, 4)),
+    ("vit_base_patch16_clip_quickgelu_224", 64, {"embed_dim": 96, "num_heads": 3}, 1, True, (4, 4)),
+    ("vit_huge_patch14_gap_224", 56, {"embed_dim": 96, "num_heads": 3}, 0, False, (4, 4)),
+    ("beit_base_patch16_224", 64, {"embed_dim": 96, "num_heads": 3}, 1, True, (4, 4)),
+    ("beit_base_patch16_224", (64, 96), {"embed_dim": 96, "num_heads": 3}, 1, True, (4, 6)),
+    ("eva02_tiny_patch14_224", (56, 84), {}, 1, True, (4, 6)),
+    ("vit_small_patch16_dinov3", 64, {}, 5, True, (4, 4)),
+    ("deit3_small_patch16_224", 64, {}, 1, True, (4, 4)),
+    ("vit_base_patch16_rope_mixed_224", 64, {"embed_dim": 96, "num_heads": 3}, 1, True, (4, 4)),
+]
+
+
+@pytest.mark.parametrize(("name", "size", "options", "prefix", "has_cls", "grid"), FAMILIES)
+def test_every_family_is_seen_completely(name, size, options, prefix, has_cls, grid):
+    backbone = make(name, size, depth=3, **options)
+    assert backbone.layout == TokenLayout(grid, prefix, has_cls)
+    images = torch.randint(0, 256, (2, 3, *backbone.preprocessing.size), dtype=torch.uint8)
+    recorder = Recorder()
+    flags = [attention_module(block).fused_attn for block in backbone.module.blocks]
+    observed = backbone.trace(images, [recorder])
+    assert flags == [attention_module(block).fused_attn for block in backbone.module.blocks]
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in backbone.module.modules())
+    tokens = prefix + grid[0] * grid[1]
+    assert [layer for layer, _ in recorder.seen["attention"]] == [0, 1, 2]
+    for _, probs in recorder.seen["attention"]:
+        assert probs.shape == (2, backbone.heads, tokens, tokens)
+        torch.testing.assert_close(probs.sum(-1), torch.ones(probs.shape[:-1]), rtol=0, atol=1e-5)
+    with torch.no_grad():  # the fused kernels, unobserved, compute the same
+        bare = backbone.module.forward_features(backbone.preprocessing.normalise(images))
+    torch.testing.assert_close(observed, bare, rtol=1e-3, atol=1e-4)
+    # branches add up to the tokens: output = skip + attention branch + mlp branch
+    for layer in range(3):
+        (_, _, skip, attention), (_, _, after, mlp) = recorder.seen["branches"][2 * layer : 2 * layer + 2]
+        torch.testing.assert_close(after, skip + attention)
+        torch.testing.assert_close(recorder.seen["tokens"][layer][1], after + mlp)
+    assert [(layer, part) for layer, part, _ in recorder.seen["norms"][:2]] == [(0, "attention"), (0, "mlp")]
+
+
+def test_attention_is_the_softmax_of_queries_and_keys():
+    backbone = make("vit_tiny_patch16_224", 64, depth=2)
+    images = torch.randint(0, 256, (1, 3, 64, 64), dtype=torch.uint8)
+    recorder = Recorder("attention", "norms")
+    backbone.trace(images, [recorder])
+    block = backbone.module.blocks[1]
+    x = next(x for layer, part, x in recorder.seen["norms"] if (layer, part) == (1, "attention"))
+    q, k, _ = block.attn.qkv(x).reshape(1, 17, 3, 3, 64).permute(2, 0, 3, 1, 4)
+    expected = (q.double() @ k.double().transpose(-1, -2) / 8).softmax(-1)
+    torch.testing.assert_close(recorder.seen["attention"][1][1].double(), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_without_attention_observers_the_fused_kernel_stays_on():
+    backbone = make("vit_tiny_patch16_224", 64, depth=2)
+    used = []
+
+    class Watch(Recorder):
+        def tokens(self, layer, x):
+            used.append(attention_module(backbone.module.blocks[layer]).fused_attn)
+
+    images = torch.zeros(1, 3, 64, 64, dtype=torch.uint8)
+    backbone.trace(images, [Watch("tokens")])
+    assert used == [True, True]
+    backbone.trace(images, [Watch("tokens", "attention")])
+    assert used[2:] == [False, False]
+
+
+def test_an_observer_that_writes_is_caught_and_the_module_is_restored():
+    backbone = make("vit_tiny_patch16_224", 64, depth=2)
+
+    class Vandal(Recorder):
+        def attention(self, layer, probs):
+            probs[..., 0] = 0
+
+    with pytest.raises(RuntimeError, match="Vandal wrote into the attention"):
+        backbone.trace(torch.zeros(1, 3, 64, 64, dtype=torch.uint8), [Vandal("attention")])
+    assert all(attention_module(block).fused_attn for block in backbone.module.blocks)
+    assert not backbone.module.blocks[0].attn.attn_drop._forward_pre_hooks
+
+
+def test_a_block_that_does_not_report_is_an_error():
+    backbone = make("vit_tiny_patch16_224", 64, depth=3)
+    lazy = backbone.module.blocks[1]
+    lazy.forward = lambda x: x  # as if its kernel skipped the module that hooks listen to
+    with pytest.raises(UnsupportedModel, match="block 2 reported its  attention 0 times"):
+        backbone.trace(torch.zeros(1, 3, 64, 64, dtype=torch.uint8), [Recorder("attention")])
+
+
+def test_unknown_signals_are_refused():
+    backbone = make("vit_tiny_patch16_224", 64, depth=1)
+    with pytest.raises(ValueError, match="unknown signals"):
+        trace(backbone.module, torch.zeros(1, 3, 64, 64), [Recorder("gradients")], layout=backbone.layout)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("samvit_base_patch16_224", "within windows"),
+        ("swin_tiny_patch4_window7_224", "no single stack of blocks"),
+        ("hiera_tiny_224", "cannot be observed"),
+        ("cait_xxs24_224", "cannot be observed"),
+        ("resnet18", "no single stack of blocks"),
+    ],
+)
+def test_models_that_cannot_be_observed_are_refused_by_name(name, reason):
+    with pytest.raises(UnsupportedModel, match=reason) as error:
+        Backbone(name, timm.create_model(name, num_classes=0), Preprocessing((224, 224)))
+    assert name in str(error.value)
+
+
+def test_what_a_block_cannot_show_is_refused():
+    backbone = make("vit_tiny_patch16_224", 64, depth=2, block_fn=timm.models.vision_transformer.ParallelScalingBlock)
+    images = torch.zeros(1, 3, 64, 64, dtype=torch.uint8)
+    backbone.trace(images, [Recorder("attention", "tokens")])  # these it shows
+    with pytest.raises(UnsupportedModel, match="residual branches"):
+        backbone.trace(images, [Recorder("branches")])
+    with pytest.raises(UnsupportedModel, match="input of each branch"):
+        backbone.trace(images, [Recorder("norms")])
+
+
+def test_differential_attention_is_refused():
+    block = timm.models.vision_transformer.DiffParallelScalingBlock
+    with pytest.raises(UnsupportedModel, match="differential"):
+        make("vit_tiny_patch16_224", 64, depth=2, block_fn=block)
+
+
+def test_pictures_of_another_size_are_an_error():
+    backbone = make("vit_tiny_patch16_224", 64, depth=1)
+    with pytest.raises(ValueError, match="takes"):
+        backbone.trace(torch.zeros(1, 3, 32, 32, dtype=torch.uint8))
