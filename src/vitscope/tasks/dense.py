@@ -1,0 +1,99 @@
+"""Features of whole pictures of any size: tiles of the network's own input size, put together on one grid of tokens.
+
+No network sees a size that it was not made for, so that all are compared under the same conditions, those without
+position embeddings that could be resampled too. A model loaded at a larger input size has larger tiles.
+
+`paper`: tiles side by side, the last one shifted back to the border; where tiles overlap the first one wins.
+`corrected`: the same number of tiles spread evenly, and each token is taken from the tile in which it is most central.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from vitscope.features.dense import dense_size, tile_starts
+from vitscope.models.backbone import Backbone
+from vitscope.models.layout import TokenLayout
+
+AT_ONCE = 8  # tiles in one forward pass
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Along one axis, in tokens: where a tile starts, and which tokens of the picture are taken from it."""
+
+    start: int
+    first: int
+    last: int  # exclusive
+
+
+def tiles(length: int, window: int, protocol: str) -> list[Tile]:
+    """Tiles of `window` tokens that cover `length` tokens; the parts taken from them touch and do not overlap.
+
+    >>> [tile.start for tile in tiles(49, 14, "paper")]
+    [0, 14, 28, 35]
+    >>> [(tile.start, tile.first, tile.last) for tile in tiles(49, 14, "corrected")]
+    [(0, 0, 13), (12, 13, 24), (23, 24, 36), (35, 36, 49)]
+    """
+    if protocol == "paper":
+        starts = tile_starts(length, window)
+        ends = [start + window for start in starts]  # the first tile wins
+    else:
+        count = -(-length // window)
+        starts = [round(i * (length - window) / max(count - 1, 1)) for i in range(count)]
+        ends = [(a + window + b) // 2 for a, b in pairwise(starts)] + [length]
+    return [Tile(start, first, last) for start, first, last in zip(starts, [0, *ends[:-1]], ends, strict=True)]
+
+
+class _Placer:
+    """Lays the tokens of a few tiles on the grid of the whole picture, layer by layer as they stream by."""
+
+    wants = frozenset({"tokens"})
+
+    def __init__(self, whole: Tensor, layout: TokenLayout) -> None:
+        self.whole, self.layout = whole, layout
+        self.places: list[tuple[Tile, Tile]] = []
+
+    def tokens(self, layer: int, x: Tensor) -> None:
+        grids = x[:, self.layout.prefix :].unflatten(1, self.layout.grid)  # (B, h, w, D)
+        for grid, (row, column) in zip(grids, self.places, strict=True):
+            part = grid[
+                row.first - row.start : row.last - row.start, column.first - column.start : column.last - column.start
+            ]
+            self.whole[layer, row.first : row.last, column.first : column.last] = part
+
+    def attention(self, layer: int, probs: Tensor) -> None: ...
+
+    def norms(self, layer: int, part: str, x: Tensor) -> None: ...
+
+    def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None: ...
+
+
+def dense_features(
+    backbone: Backbone, picture: Image.Image, *, protocol: str = "corrected", dtype: torch.dtype = torch.float32
+) -> Tensor:
+    """Tokens of every layer over the whole picture: (L, h, w, D) of `dtype`, on the network's device."""
+    (ph, pw), (height, width) = backbone.patch, backbone.preprocessing.size
+    down, across = dense_size((picture.height, picture.width), (height, width), (ph, pw))
+    resample = Image.Resampling[backbone.preprocessing.interpolation.upper()]
+    pixels = torch.from_numpy(np.array(picture.resize((across, down), resample))).permute(2, 0, 1)  # (3, H, W)
+    h, w = down // ph, across // pw
+    places = [
+        (row, column)
+        for row in tiles(h, backbone.layout.grid[0], protocol)
+        for column in tiles(w, backbone.layout.grid[1], protocol)
+    ]
+    whole = torch.empty(backbone.depth, h, w, backbone.width, dtype=dtype, device=backbone.device)
+    placer = _Placer(whole, backbone.layout)
+    for start in range(0, len(places), AT_ONCE):
+        placer.places = places[start : start + AT_ONCE]
+        corners = [(row.start * ph, column.start * pw) for row, column in placer.places]
+        views = torch.stack([pixels[:, y : y + height, x : x + width] for y, x in corners])
+        backbone.trace(views, [placer])
+    return whole

@@ -1,0 +1,216 @@
+"""Image retrieval: are photographs of the same thing the most alike? ROxford5k, RParis6k, one's own individuals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+from PIL import Image
+from torch import Tensor
+from torch.nn import functional as F
+
+from vitscope.bootstrap import mean_interval
+from vitscope.data.batches import SkippedImages
+from vitscope.data.revisited import RetrievalQuery, RetrievalSet
+from vitscope.data.samples import Sample, SampleList
+from vitscope.errors import BadData
+from vitscope.models.backbone import Backbone
+from vitscope.models.preprocessing import Preprocessing
+from vitscope.progress import Progress, silent
+from vitscope.results import Label, tidy
+from vitscope.tasks.pooled import PooledFeatures, pooled_features
+
+# -- protocol ------------------------------------------------------------------------------------------------
+
+KAPPAS = (1, 5, 10)  # of mean precision
+SETUPS = ("easy", "medium", "hard")
+ALL = "all"  # the one setup of a set that knows no difficulty
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """`paper`: whole queries, although only a box is asked for; every photograph shrunk before it is enlarged again.
+    `corrected`: the query's box, every photograph resized once, its aspect ratio kept."""
+
+    name: str = "corrected"
+    query_boxes: bool = True
+    shrink_first: bool = False
+
+
+PAPER = Protocol("paper", query_boxes=False, shrink_first=True)
+CORRECTED = Protocol()
+
+
+@dataclass(frozen=True)
+class RetrievalConfig:
+    protocol: Protocol = CORRECTED
+    query_block: int = 256  # queries ranked at once
+
+
+DEFAULT = RetrievalConfig()
+
+
+# -- scores --------------------------------------------------------------------------------------------------
+
+
+def relevant(query: RetrievalQuery, setup: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """What is to be found and what is to be ignored, by how hard one wants it."""
+    return {
+        "easy": (query.easy, query.junk + query.hard),
+        "medium": (query.easy + query.hard, query.junk),
+        "hard": (query.hard, query.junk + query.easy),
+        ALL: (query.easy + query.hard, query.junk),
+    }[setup]
+
+
+def positive_ranks(order: np.ndarray, positives: Sequence[int], junk: Sequence[int]) -> np.ndarray:
+    """0-based ranks of the positives once junk is taken out of the ranking. order: (n,) positions, best first.
+
+    >>> positive_ranks(np.array([3, 0, 2, 1]), positives=[0, 1], junk=[3]).tolist()
+    [0, 2]
+    """
+    ranking = order[~np.isin(order, junk)]
+    return np.flatnonzero(np.isin(ranking, positives))
+
+
+def average_precision(ranks: np.ndarray, positives: int) -> float:
+    """Area under the precision-recall curve by the trapezoid rule. ranks: ascending, 0-based.
+
+    >>> average_precision(np.array([1]), positives=1)  # second of the ranking: precision goes from 0 to 1/2
+    0.25
+    """
+    found = np.arange(len(ranks))
+    before = np.where(ranks == 0, 1.0, found / np.maximum(ranks, 1))
+    after = (found + 1) / (ranks + 1)
+    return float(((before + after) / 2).sum() / positives)
+
+
+def precision_at(ranks: np.ndarray, k: int) -> float:
+    """Share of positives among the first k; or, if the last positive comes earlier, among as many as it takes."""
+    depth = min(int(ranks.max()) + 1, k)
+    return float((ranks < depth).sum() / depth)
+
+
+@dataclass(frozen=True)
+class RetrievalScores:
+    """By setup: average precision (q, L) and precision at 1, 5, 10 (q, L, 3); NaN where a query has nothing to find."""
+
+    precision: Mapping[str, Tensor]
+    at: Mapping[str, Tensor]
+    first: Tensor  # (q, L, 10): positions in the database of what was found first, junk included
+
+    def rows(self, label: Label, variant: str, protocol: str) -> list[pl.DataFrame]:
+        tables = []
+        for setup, values in self.precision.items():
+            asked = ~values[:, 0].isnan()
+            both = torch.cat([values[asked].unsqueeze(-1), self.at[setup][asked]], -1)  # (q, L, 4)
+            (low, high), mean = mean_interval(both), both.mean(0)
+            for i, measure in enumerate(("retrieval_map", *(f"retrieval_mp@{k}" for k in KAPPAS))):
+                options: dict[str, Any] = {"n": int(asked.sum()), "variant": f"{variant} {setup}", "protocol": protocol}
+                rows = tidy(label, measure, mean[:, i], axes=("layer",), low=low[:, i], high=high[:, i], **options)
+                tables.append(rows)
+        return tables
+
+
+# -- evaluation on features ----------------------------------------------------------------------------------
+
+
+def evaluate(
+    queries: Sequence[Tensor], database: Sequence[Tensor], truth: Sequence[RetrievalQuery], *, block: int = 256
+) -> RetrievalScores:
+    """Rank the whole database for every query at every layer. queries: L of (q, D); database: L of (n, D)."""
+    setups = SETUPS if any(query.hard for query in truth) else (ALL,)
+    shape = (len(truth), len(queries))
+    precision = {setup: np.full(shape, np.nan) for setup in setups}
+    at = {setup: np.full((*shape, len(KAPPAS)), np.nan) for setup in setups}
+    shown = min(10, len(database[0]))
+    first = torch.zeros(*shape, shown, dtype=torch.int64)
+    for layer, (asked, known) in enumerate(zip(queries, database, strict=True)):
+        known = F.normalize(known.float(), dim=1)
+        for start in range(0, len(truth), block):
+            similarity = F.normalize(asked[start : start + block].float(), dim=1) @ known.T
+            orders = similarity.argsort(dim=1, descending=True, stable=True)  # (Q, n)
+            first[start : start + block, layer] = orders[:, :shown]
+            for i, order in enumerate(orders.numpy(), start):
+                for setup in setups:
+                    positives, junk = relevant(truth[i], setup)
+                    if positives:
+                        ranks = positive_ranks(order, positives, junk)
+                        precision[setup][i, layer] = average_precision(ranks, len(positives))
+                        at[setup][i, layer] = [precision_at(ranks, k) for k in KAPPAS]
+    answered = {setup for setup in setups if not np.isnan(precision[setup]).all()}
+    if not answered:
+        raise BadData("no query has anything to find: the ground truth names no positive images")
+    return RetrievalScores(
+        {setup: torch.from_numpy(precision[setup]) for setup in setups if setup in answered},
+        {setup: torch.from_numpy(at[setup]) for setup in setups if setup in answered},
+        first,
+    )
+
+
+# -- evaluation of a model -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ShrunkPreprocessing(Preprocessing):
+    """`paper`: the long side is shrunk to the input size first; what the network needs is then enlarged from that."""
+
+    first: str = "long side shrunk"
+
+    def geometry(self, image: Image.Image, resample: Image.Resampling | None = None) -> Image.Image:
+        small = image.copy()
+        small.thumbnail((self.size[1], self.size[0]), Image.Resampling.LANCZOS)
+        return super().geometry(small, resample)
+
+
+def run(
+    backbone: Backbone,
+    dataset: RetrievalSet,
+    config: RetrievalConfig = DEFAULT,
+    *,
+    skipped: SkippedImages | None = None,
+    progress: Progress = silent,
+) -> dict[str, RetrievalScores]:
+    """Scores by kind of feature: `cls` (if the model has one) and `mean`, the mean spatial token."""
+    skipped = skipped if skipped is not None else SkippedImages()
+    if config.protocol.shrink_first:
+        own = backbone.preprocessing
+        shrunk = ShrunkPreprocessing(own.size, own.mean, own.std, own.interpolation)
+        backbone = replace(backbone, preprocessing=shrunk)
+    known = pooled_features(backbone, dataset.database, skipped=skipped, progress=progress)
+    inside = [query.position for query in dataset.queries]
+    if None in inside or not config.protocol.query_boxes:
+        images = dataset.query_images if config.protocol.query_boxes else _whole(dataset.query_images)
+        asked = pooled_features(backbone, images, skipped=skipped, progress=progress)
+    else:  # the queries are images of the database: their features are known
+        asked = _picked(known, [position for position in inside if position is not None])
+    row = {position: i for i, position in enumerate(known.positions.tolist())}
+    truth = [_among(dataset.queries[number], row) for number in asked.positions.tolist()]
+    return {
+        kind: evaluate(asked.features[kind], known.features[kind], truth, block=config.query_block)
+        for kind in known.features
+    }
+
+
+def _whole(images: SampleList) -> SampleList:
+    return SampleList((Sample(sample.id, sample.path) for sample in images), origin=images.origin)
+
+
+def _picked(known: PooledFeatures, positions: Sequence[int]) -> PooledFeatures:
+    """The rows of these pictures; positions of the result are numbers of queries. Unreadable pictures drop out."""
+    row = {position: i for i, position in enumerate(known.positions.tolist())}
+    asked = [number for number, position in enumerate(positions) if position in row]
+    rows = [row[positions[number]] for number in asked]
+    features = {kind: [layer[rows] for layer in layers] for kind, layers in known.features.items()}
+    return PooledFeatures(features, torch.tensor(asked, dtype=torch.int64))
+
+
+def _among(query: RetrievalQuery, row: Mapping[int, int]) -> RetrievalQuery:
+    """The query's truth in rows of features: pictures that could not be read are neither to be found nor ignored."""
+    parts = ((row[p] for p in part if p in row) for part in (query.easy, query.hard, query.junk))
+    easy, hard, junk = (tuple(part) for part in parts)
+    return RetrievalQuery(easy, hard, junk)
