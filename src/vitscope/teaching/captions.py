@@ -1,0 +1,66 @@
+"""What is said about the images of a folder: a captions.json, or a text file beside each image."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from vitscope.data.samples import SampleList
+from vitscope.errors import BadData
+
+FILE = "captions.json"
+LARGEST_FILE = 1 << 30  # bytes
+LARGEST_TEXT = 1 << 16  # bytes of one text file
+
+
+def read_captions(folder: Path, samples: SampleList) -> list[tuple[str, ...]] | None:
+    """One or several captions for each sample, or None when the folder has none at all.
+
+    `captions.json` maps an image's path (relative, forward slashes) to a string or a list of strings. Without it, each
+    line of `photo.txt` beside `photo.jpg` is a caption of it.
+    """
+    path = folder / FILE
+    if path.exists():
+        said = _from_json(path)
+        found = [said.get(sample.id, ()) for sample in samples]
+    else:
+        found = [_from_text(sample.path.with_suffix(".txt")) for sample in samples]
+        if not any(found):
+            return None
+    missing = [sample.id for sample, captions in zip(samples, found, strict=True) if not captions]
+    if missing:
+        raise BadData(
+            f"{len(missing)} of {len(samples)} images have no caption, the first is {missing[0]}: add captions for "
+            f"them to {FILE} or beside them, or leave them out"
+        )
+    return found
+
+
+def _from_json(path: Path) -> dict[str, tuple[str, ...]]:
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise BadData(f"{path} is larger than {LARGEST_FILE} bytes: shorten the captions")
+        content: Any = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise BadData(f"{path} is not valid JSON ({error}): expected {{image: caption}}") from error
+    if not isinstance(content, dict):
+        raise BadData(f"{path} must map image paths to captions, as in {{image: caption}}")
+    said: dict[str, tuple[str, ...]] = {}
+    for name, value in content.items():
+        lines = [value] if isinstance(value, str) else value
+        if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+            raise BadData(f"{path}: the captions of '{name}' must be a string or a list of strings")
+        said[name] = tuple(line.strip() for line in lines if line.strip())
+    return said
+
+
+def _from_text(path: Path) -> tuple[str, ...]:
+    try:
+        with path.open("rb") as file:
+            text = file.read(LARGEST_TEXT).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise BadData(f"{path} cannot be read: {error.strerror}") from error
+    return tuple(line.strip() for line in text.splitlines() if line.strip())

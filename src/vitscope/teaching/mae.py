@@ -1,0 +1,100 @@
+"""MAE: paint what is hidden (He et al. 2022).
+
+visible = a random quarter of the patches          the encoder sees nothing else
+latent  = vit(visible)
+guess   = decoder(latent, a mask token for each hidden patch)
+loss    = mean squared error over the hidden patches, each target patch normalised by its own mean and deviation
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from timm.models.vision_transformer import Block, VisionTransformer
+from torch import Tensor, nn
+
+from vitscope.teaching.augment import Augmentation, normalise, to_float
+from vitscope.teaching.teacher import Lesson, Logs, Teacher
+from vitscope.teaching.vit import patchify, run_blocks, sincos_positions, with_positions
+
+VIEW = Augmentation(scale=(0.6, 1.0))
+
+
+@dataclass(frozen=True)
+class MaeRecipe:
+    hidden_share: float = 0.75
+    decoder_width: int = 64
+    decoder_depth: int = 2
+    decoder_heads: int = 4
+    view: Augmentation = VIEW
+
+
+class Mae(Teacher):
+    key = "mae"
+    decoder_positions: Tensor
+
+    def __init__(self, vit: VisionTransformer, recipe: MaeRecipe | None = None) -> None:
+        super().__init__()
+        self.recipe = recipe = recipe or MaeRecipe()
+        self.vit = vit
+        width = recipe.decoder_width
+        self.to_decoder = nn.Linear(vit.embed_dim, width)
+        self.mask_token = nn.Parameter(torch.randn(1, 1, width) * 0.02)
+        self.register_buffer("decoder_positions", sincos_positions(vit.patch_embed.grid_size, width)[None])
+        self.decoder = nn.Sequential(
+            *[Block(width, recipe.decoder_heads, qkv_bias=True) for _ in range(recipe.decoder_depth)]
+        )
+        self.decoder_norm = nn.LayerNorm(width)
+        patch = vit.patch_embed.patch_size
+        self.to_pixels = nn.Linear(width, patch[0] * patch[1] * 3)
+
+    @property
+    def encoder(self) -> VisionTransformer:
+        return self.vit
+
+    def edges(self) -> list[nn.Module]:
+        return [self.to_pixels]
+
+    def loss(self, lesson: Lesson) -> tuple[Tensor, Logs]:
+        view = normalise(self.recipe.view(to_float(lesson.images), self.vit.patch_embed.img_size))
+        order = torch.rand(len(view), self.vit.patch_embed.num_patches, device=view.device).argsort(
+            1
+        )  # (B, N)
+        kept = self.visible_patches
+        guess = self.decode(self.encode(view, order[:, :kept]), order)  # (B, N, P)
+        target = own_scale(patchify(view, self.vit.patch_embed.patch_size))  # (B, N, P)
+        error = (guess - target).square().mean(2)  # (B, N)
+        return error.gather(1, order[:, kept:]).mean(), {
+            "seen_error": error.detach().gather(1, order[:, :kept]).mean()
+        }
+
+    @property
+    def visible_patches(self) -> int:
+        """Number of patches that the encoder sees, at least one."""
+        return max(1, int(self.vit.patch_embed.num_patches * (1 - self.recipe.hidden_share)))
+
+    def encode(self, view: Tensor, visible: Tensor) -> Tensor:
+        """The encoder's output (B, prefix + V, D) for the patches with numbers `visible` (B, V) and no others."""
+        prefix, patches = with_positions(self.vit, self.vit.patch_embed(view))
+        patches = patches.gather(1, visible[..., None].expand(-1, -1, patches.shape[2]))
+        return run_blocks(self.vit, torch.cat([prefix, patches], dim=1))
+
+    def decode(self, latent: Tensor, order: Tensor) -> Tensor:
+        """Guessed pixels (B, N, P) of all patches; `order` (B, N) lists the visible ones first."""
+        latent = self.to_decoder(latent)
+        prefix, patches = latent.split(
+            [self.vit.num_prefix_tokens, latent.shape[1] - self.vit.num_prefix_tokens], 1
+        )
+        masks = self.mask_token.expand(len(order), order.shape[1] - patches.shape[1], -1)
+        shuffled = torch.cat([patches, masks], dim=1)  # (B, N, W) in the order of `order`
+        place = order.argsort(1)[..., None].expand_as(shuffled)
+        tokens = shuffled.gather(1, place) + self.decoder_positions
+        tokens = self.decoder_norm(self.decoder(torch.cat([prefix, tokens], dim=1)))
+        return self.to_pixels(tokens[:, prefix.shape[1] :])
+
+
+def own_scale(patches: Tensor) -> Tensor:
+    """(B, N, P) pixels, each patch with its own mean removed and divided by its own deviation."""
+    mean, variance = patches.mean(2, keepdim=True), patches.var(2, keepdim=True)
+    return (patches - mean) / (variance + 1e-6).sqrt()
