@@ -50,7 +50,7 @@ def contact_sheet(
             tile = Image.fromarray(annotate(picture) if annotated else picture.image)
             sheet.paste(tile, (left + place * (size + gap), top + label))
     if annotated:
-        _legend(draw, font, margin, sheet.height - legend, label)
+        _legend(sheet, font, margin, sheet.height - legend, label)
     return sheet
 
 
@@ -85,13 +85,22 @@ def _portraits(world: World, kind: int, size: int) -> Iterator[Picture]:
         index += len(SPECIES)
 
 
-def _legend(draw: ImageDraw.ImageDraw, font: Font, left: int, top: int, height: int) -> None:
+def _legend(sheet: Image.Image, font: Font, left: int, top: float, height: int) -> None:
+    """What the colours and dots mean, in as many lines as the page needs."""
+    draw = ImageDraw.Draw(sheet)
+    dots: list[tuple[str, tuple[int, int, int] | None]] = list(PART_COLOURS.items())
     x: float = left
-    for part, colour in PART_COLOURS.items():
-        draw.ellipse((x, top + height * 0.3, x + height * 0.5, top + height * 0.8), fill=colour)
-        draw.text((x + height * 0.65, top + height * 0.55), part, INK, font, anchor="lm")
-        x += height * 1.1 + draw.textlength(part, font)
-    for word, fill in (("keypoint", (255, 255, 255)), ("hidden keypoint", None)):
-        draw.ellipse((x, top + height * 0.4, x + height * 0.3, top + height * 0.7), fill, outline=(0, 0, 0))
-        draw.text((x + height * 0.45, top + height * 0.55), word, INK, font, anchor="lm")
-        x += height * 0.9 + draw.textlength(word, font)
+    for word, fill in [*dots, ("keypoint", (255, 255, 255)), ("hidden keypoint", None)]:
+        length = height * 0.65 + draw.textlength(word, font)
+        if x + length > sheet.width - left / 2:
+            x, top = left, top + height
+        inset = 0.0 if word in PART_COLOURS else height * 0.1
+        corners = (
+            x + inset,
+            top + height * 0.3 + inset,
+            x + height * 0.5 - inset,
+            top + height * 0.8 - inset,
+        )
+        draw.ellipse(corners, fill, outline=None if word in PART_COLOURS else (0, 0, 0))
+        draw.text((x + height * 0.65, top + height * 0.55), word, INK, font, anchor="lm")
+        x += length + height * 0.45

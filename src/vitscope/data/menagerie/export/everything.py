@@ -23,7 +23,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Amounts:
-    """How much of each layout; None or 0 leaves a layout out."""
+    """How much of each layout; 0 leaves it out."""
 
     train: int = 4000  # images
     val: int = 1008  # images, of the nature-like and of the appearance-free test set each
@@ -76,10 +76,21 @@ def export(
         )
     if not 32 <= size <= 1024:
         raise VitscopeError(f"images of {size} pixels cannot be exported: choose a size from 32 to 1024")
+    try:
+        images = _write_whole(out, world, size, amounts, progress or (lambda layout, done, total: None))
+    except OSError as error:
+        raise VitscopeError(
+            f"the world cannot be written to {out}: {error.strerror}; choose another folder"
+        ) from None
+    return Summary(out, images)
+
+
+def _write_whole(out: Path, world: World, size: int, amounts: Amounts, progress: Progress) -> dict[str, int]:
+    """Write beside `out` and rename at the end."""
     out.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
     try:
-        images = _write_all(draft, world, size, amounts, progress or (lambda layout, done, total: None))
+        images = _write_all(draft, world, size, amounts, progress)
         made = {"world": asdict(world), "size": size, "amounts": asdict(amounts), "images": images}
         species = [species.name for species in SPECIES]
         (draft / "menagerie.json").write_text(json.dumps(made | {"species": species}, indent=1) + "\n")
@@ -89,7 +100,7 @@ def export(
         draft.rename(out)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    return Summary(out, images)
+    return images
 
 
 def _write_all(folder: Path, world: World, size: int, amounts: Amounts, progress: Progress) -> dict[str, int]:
