@@ -1,0 +1,66 @@
+"""What a finished (or half-finished) study hands to the report: results, findings, coverage, warnings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from vitscope.results import Results
+
+
+class Verdict(str, Enum):
+    HOLDS = "holds"
+    FAILS = "does not hold"
+    UNTESTABLE = "not testable here"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One number a verdict rests on, with its interval where there is one."""
+
+    what: str  # such as "DINO: best-head IoU at layer 11"
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One of the paper's findings, checked on this study's results."""
+
+    key: str  # "F1"
+    claim: str  # the finding in one sentence
+    verdict: Verdict
+    reason: str  # why, in one or two sentences with the decisive numbers
+    evidence: tuple[Evidence, ...] = ()
+    rule: str = ""  # the threshold, in words
+    figure: str = ""  # the measure that the report's chart for it shows, such as "saliency_best_head"
+    other_protocol: Verdict | None = None  # the verdict under `paper`, where it can be had
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How much of one job was done: shown wherever its numbers are."""
+
+    model: str
+    role: str  # images, masks, labelled, retrieval, video, keypoints
+    seen: int
+    planned: int
+    skipped: dict[str, str] = field(default_factory=dict)  # picture -> reason
+
+    @property
+    def complete(self) -> bool:
+        return self.seen == self.planned
+
+
+@dataclass
+class StudyOutcome:
+    """Everything the report shows."""
+
+    title: str
+    results: Results  # table, maps, provenance, notes of all models and datasets
+    findings: list[Finding] = field(default_factory=list)
+    coverage: list[Coverage] = field(default_factory=list)
+    settings: dict[str, Any] = field(default_factory=dict)  # the study file as it was run
+    pictures: dict[str, bytes] = field(default_factory=dict)  # name -> PNG, such as "samples" or "matches DINO"
