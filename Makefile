@@ -1,0 +1,44 @@
+# The developers' interface. Every target sets up what it needs; a second run reinstalls nothing.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help setup demo test test-slow lint format bench zoo clean
+
+help:  ## say what there is
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# Rebuilt only when the requirements change. torch is constrained to a build that pip finds without CUDA packages.
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt setuptools
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	touch $(READY)
+
+setup: $(READY)  ## create the virtual environment
+
+demo: $(READY)  ## the study on what ships with vitscope, ending with where to look
+	$(BIN)/vitscope demo
+
+test: $(READY) lint  ## lint, types and all quick tests
+	$(BIN)/python -m pytest
+
+test-slow: $(READY)  ## the heavy cases too
+	$(BIN)/python -m pytest -m "slow or not slow"
+
+lint: $(READY)  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)  ## put the source in the house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)  ## speed and memory, as ratios to a bare forward pass in one run
+	$(BIN)/python -m benchmarks
+
+clean:  ## remove what was built, but no results
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

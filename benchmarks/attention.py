@@ -1,0 +1,90 @@
+"""Speed and memory of the attention study against the bare fused forward pass."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import torch
+
+from benchmarks.timing import Row, interleaved
+from vitscope.attention.study import AttentionStudy
+from vitscope.data.batches import Batch
+from vitscope.models import Backbone, load
+from vitscope.observe import default_batch_size
+
+
+def pictures(backbone: Backbone, count: int, first: int = 0) -> Batch:
+    generator = torch.Generator().manual_seed(first)
+    size = (count, 3, *backbone.preprocessing.size)
+    images = torch.randint(0, 256, size, generator=generator, dtype=torch.uint8)
+    return Batch(images, torch.arange(first, first + count), [str(i) for i in range(count)], None, None)
+
+
+def attention_rows() -> list[Row]:
+    """ViT-B/16 at 224: all attention statistics together, and a trace that nobody watches."""
+    backbone = load("random:vit_base_patch16_224")
+    batch = pictures(backbone, default_batch_size(backbone))
+    study = AttentionStudy(backbone)
+    seen = iter(range(0, 1 << 30, len(batch)))
+
+    def bare() -> None:
+        with torch.no_grad():
+            backbone.module.forward_features(backbone.preprocessing.normalise(batch.images))  # type: ignore[operator]
+
+    def studied() -> None:
+        batch.indices = torch.arange(len(batch)) + next(seen)
+        study.begin(batch)
+        backbone.trace(batch.images, [study])
+        study.end()
+
+    best = interleaved({"bare": bare, "unwatched": lambda: backbone.trace(batch.images), "studied": studied}, rounds=6)
+    note = f"bare: {best['bare'] / len(batch):.3f} s per picture, batches of {len(batch)}"
+    return [
+        Row("trace without observers / bare forward", best["unwatched"] / best["bare"], 1.02, note=note),
+        Row("all attention statistics / bare forward", best["studied"] / best["bare"], 1.15, note="ViT-B/16, 224 px"),
+    ]
+
+
+MEMORY = """
+import torch
+from benchmarks.attention import pictures
+from benchmarks.timing import peak_memory_mb
+from vitscope.attention.study import AttentionStudy
+from vitscope.models import load
+from vitscope.observe import default_batch_size
+backbone = load("random:{arch}", size={size})
+study = AttentionStudy(backbone) if {watched} else None
+step = default_batch_size(backbone)
+for first in range(0, {count}, step):
+    batch = pictures(backbone, min(step, {count} - first), first)
+    if study: study.begin(batch)
+    backbone.trace(batch.images, [study] if study else [])
+    if study: study.end()
+if study: study.kinds()
+print(peak_memory_mb())
+"""
+
+
+def measured_peak(arch: str, size: int, count: int, *, watched: bool = True) -> float:
+    """Peak memory in MB of a fresh process that studies `count` pictures."""
+    code = MEMORY.format(arch=arch, size=size, count=count, watched=watched)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return float(run.stdout)
+
+
+def memory_rows() -> list[Row]:
+    """Flat in the number of pictures; bounded for many tokens. Small networks keep the many-pictures case short."""
+    few, many = (measured_peak("vit_tiny_patch16_224", 64, count) for count in (100, 1000))
+    bare = measured_peak("vit_base_patch16_224", 224, 16, watched=False)
+    base = measured_peak("vit_base_patch16_224", 224, 16)
+    return [
+        Row("memory, 1,000 pictures / 100 pictures", many / few, 1.1, note=f"{few:.0f} MB, {many:.0f} MB"),
+        Row("memory of the study above a bare forward", base - bare, 500, unit="MB", note="ViT-B/16"),
+        Row("memory, ViT-B/8 (785 tokens)", measured_peak("vit_base_patch8_224", 224, 2), 4096, unit="MB"),
+        Row("memory, ViT-B/16 at 448 px", measured_peak("vit_base_patch16_224", 448, 2), 4096, unit="MB"),
+    ]
+
+
+def rows() -> list[Row]:
+    return attention_rows() + memory_rows()

@@ -1,0 +1,46 @@
+"""Timing that survives a busy machine: candidates take turns, and the best round of each counts."""
+
+from __future__ import annotations
+
+import gc
+import resource
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the bench table. better: whether smaller or larger values are."""
+
+    name: str
+    value: float
+    target: float | None
+    unit: str = "x"
+    better: str = "smaller"
+    note: str = ""
+
+    @property
+    def met(self) -> bool | None:
+        if self.target is None:
+            return None
+        return self.value <= self.target if self.better == "smaller" else self.value >= self.target
+
+
+def interleaved(candidates: Mapping[str, Callable[[], object]], rounds: int = 5) -> dict[str, float]:
+    """Seconds of the best round of each candidate, all measured in turns after one warm-up round."""
+    best = dict.fromkeys(candidates, float("inf"))
+    for turn in range(rounds + 1):
+        for name, run in candidates.items():
+            gc.collect()
+            start = time.perf_counter()
+            run()
+            seconds = time.perf_counter() - start
+            if turn:
+                best[name] = min(best[name], seconds)
+    return best
+
+
+def peak_memory_mb() -> float:
+    """Largest resident size of this process so far, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
