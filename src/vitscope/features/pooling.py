@@ -1,0 +1,94 @@
+"""One vector per picture and layer: CLS, the mean or the maximum of the spatial tokens, or all tokens as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from vitscope.errors import BadData, VitscopeError
+from vitscope.models.layout import TokenLayout
+from vitscope.statistic import Statistic
+
+POOLINGS = ("cls", "mean", "max", "tokens")
+HALF_LIMIT = torch.finfo(torch.float16).max
+
+
+def pool(tokens: Tensor, layout: TokenLayout, pooling: str) -> Tensor:
+    """Pool the tokens of pictures. tokens: (B, T, D) -> (B, D); for pooling "tokens": (B, T, D) unchanged.
+
+    >>> pool(torch.tensor([[[9.0], [1.0], [3.0]]]), TokenLayout(grid=(1, 2)), "mean").tolist()  # without CLS
+    [[2.0]]
+    """
+    if pooling == "cls":
+        if not layout.has_cls:
+            raise ValueError("this model has no CLS token")
+        return tokens[:, 0]
+    if pooling == "mean":
+        return tokens[:, layout.prefix :].mean(1)
+    if pooling == "max":
+        return tokens[:, layout.prefix :].amax(1)
+    if pooling == "tokens":
+        return tokens
+    raise ValueError(f"pooling must be one of {', '.join(POOLINGS)}, not {pooling}")
+
+
+def check_poolings(poolings: Sequence[str], layout: TokenLayout, name: str) -> tuple[str, ...]:
+    """The poolings that a model has; CLS is left out silently only if there is another one."""
+    if unknown := [p for p in poolings if p not in POOLINGS]:
+        raise VitscopeError(f"there is no pooling '{unknown[0]}': choose from {', '.join(POOLINGS)}")
+    kept = tuple(dict.fromkeys(p for p in poolings if p != "cls" or layout.has_cls))
+    if not kept:
+        raise VitscopeError(f"'{name}' has no CLS token: pool its spatial tokens instead, by mean or max")
+    return kept
+
+
+class PooledStatistic(Statistic):
+    """Pooled features of every layer of every picture, kept in memory: use it on as many pictures as fit.
+
+    result(): pooling -> (n, L, D) in `dtype`, in the order of the sample list; (n, L, T, D) for "tokens".
+    """
+
+    name = "pooled"
+    wants = frozenset({"tokens"})
+
+    def __init__(
+        self, layout: TokenLayout, poolings: Sequence[str] = ("cls", "mean"), dtype: torch.dtype = torch.float32
+    ) -> None:
+        super().__init__()
+        self.layout, self.dtype = layout, dtype
+        self.poolings = tuple(poolings)
+        self._pending: dict[str, list[Tensor]] = {}
+
+    def tokens(self, layer: int, x: Tensor) -> None:
+        for pooling in self.poolings:
+            pooled = pool(x, self.layout, pooling).float()
+            # a copy: the network may reuse or free what it showed, and "tokens" and "cls" are views of it
+            self._pending.setdefault(pooling, []).append(pooled.clone() if pooling in ("tokens", "cls") else pooled)
+
+    def end(self) -> None:
+        for pooling, layers in self._pending.items():
+            features = torch.stack(layers, dim=1).cpu()  # (B, L, ..., D)
+            self._check(features)
+            self.put(pooling, features.to(self.dtype))
+        self._pending.clear()
+        super().end()
+
+    def _check(self, features: Tensor) -> None:
+        largest = features.flatten(2).abs().amax(-1)  # (B, L); NaN if there is one
+        bad = ~torch.isfinite(largest)
+        if bad.any():
+            picture, layer = bad.nonzero()[0].tolist()
+            raise BadData(
+                f"layer {layer + 1} gives NaN or infinite features for {self.batch.ids[picture]}: check the weights"
+            )
+        if self.dtype == torch.float16 and largest.max() > HALF_LIMIT:
+            picture, layer = (largest > HALF_LIMIT).nonzero()[0].tolist()
+            raise VitscopeError(
+                f"features of layer {layer + 1} reach {largest.max().item():.3g} for {self.batch.ids[picture]}, more "
+                f"than float16 can hold: store them as float32"
+            )
+
+    def result(self) -> dict[str, Tensor]:
+        return {pooling: self.rows_of(pooling) for pooling in self.poolings}

@@ -1,0 +1,122 @@
+"""What the residual connection carries against what each branch adds: ratios of norms, and CKA of skip with branch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vitscope.features.cka import BOOTSTRAP_FROM, GROUPS
+from vitscope.features.gram import BlockRows, BlockStatistic, token_grams, token_kinds
+from vitscope.models.layout import TokenLayout
+from vitscope.models.trace import PARTS
+from vitscope.bootstrap import LEVEL, RESAMPLES, resampling_counts
+
+
+def token_norms(x: Tensor, layout: TokenLayout) -> Tensor:
+    """Frobenius norms of each picture's tokens, per kind of `token_kinds`: (B, T, D) -> (B, kinds) float32."""
+    prefix, cls = layout.prefix, int(layout.has_cls)
+    squares = [_squares(x[:, :cls]), _squares(x[:, cls:prefix]), _squares(x[:, prefix:])]
+    kinds = [squares[0]] if cls else []
+    return torch.stack([*kinds, squares[2], sum(squares[1:], squares[0])], dim=-1).sqrt()
+
+
+def _squares(x: Tensor) -> Tensor:
+    return torch.linalg.vector_norm(x.flatten(1), dim=1, dtype=torch.float32).square()
+
+
+def norm_ratio(skip: Tensor, branch: Tensor, layout: TokenLayout) -> Tensor:
+    """|skip| / |branch| of each picture: (B, T, D) each -> (B, kinds); NaN where the branch adds nothing."""
+    added = token_norms(branch, layout)
+    return token_norms(skip, layout) / added.masked_fill(added == 0, torch.nan)
+
+
+@dataclass(frozen=True)
+class Residual:
+    """kinds: of tokens. ratios: (n, L, kinds) per part. The CKA of skip (rows) with branch (columns), per part, is
+    (kinds, L, L), with a 95 % interval (NaN for few blocks) and the deviation of its permutation null."""
+
+    kinds: tuple[str, ...]
+    ratios: dict[str, Tensor]
+    cka: dict[str, Tensor]
+    low: dict[str, Tensor]
+    high: dict[str, Tensor]
+    null: dict[str, Tensor]
+    blocks: int
+
+
+class ResidualStatistic(BlockStatistic):
+    """Norm ratios per picture; sums, over groups of blocks, of what CKA of skip with branch is made of."""
+
+    name = "residual"
+    wants = frozenset({"branches"})
+
+    def __init__(self, layout: TokenLayout, depth: int, *, block: int, scaled: bool = False) -> None:
+        super().__init__(layout, depth, block)
+        self.scaled = scaled
+        self._ratios: dict[str, list[Tensor]] = {part: [] for part in PARTS}
+        self._grams: dict[tuple[str, str, int], list[Tensor]] = {}  # (part, side, block number) -> layers
+
+    def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None:
+        self._ratios[part].append(norm_ratio(skip, branch, self.layout))
+        for block in self.usable():
+            for side, x in (("skip", skip), ("branch", branch)):
+                packed = self.spread(token_grams(x[block.rows], self.layout, scaled=self.scaled), block)
+                self.check_finite(packed, f"the {side} of layer {layer + 1}'s {part}")
+                self._grams.setdefault((part, side, block.number), []).append(packed)
+
+    def end(self) -> None:
+        for part in PARTS:
+            self.put(part, torch.stack(self._ratios[part], dim=1))  # (B, L, kinds)
+            self._ratios[part].clear()
+            for block in self.usable():
+                self._fold(part, block)
+        self.add("blocks", torch.tensor(sum(1 for _ in self.usable())))
+        super().end()
+
+    def _fold(self, part: str, block: BlockRows) -> None:
+        skip = torch.stack(self._grams.pop((part, "skip", block.number)), dim=1)  # (kinds, L, pairs)
+        branch = torch.stack(self._grams.pop((part, "branch", block.number)), dim=1)
+        terms = len(block.places) * (len(block.places) - 3)
+        weight = 1 / terms if self.scaled else 1.0  # the published protocol weights all blocks alike
+        products = {"cross": skip @ branch.mT, "skip": skip.square().sum(-1), "branch": branch.square().sum(-1)}
+        for name, value in products.items():  # each group of blocks has its own row
+            rows = torch.zeros(GROUPS, *value.shape, dtype=torch.float64)
+            rows[block.number % GROUPS] = 2 * weight * value
+            self.add(f"{part}/{name}", rows)
+        spread = (2 / terms) ** 0.5 * weight
+        both = (2 * products["skip"] * spread).unsqueeze(-1) * (2 * products["branch"] * spread).unsqueeze(-2)
+        self.add(f"{part}/null", both)  # variances, to be normalised by the totals
+
+    def result(self) -> Residual:
+        blocks = int(self.sum_of("blocks"))
+        value, low, high, null = {}, {}, {}, {}
+        for part in PARTS if blocks else ():
+            cross, skip, branch = (self.sum_of(f"{part}/{name}") for name in ("cross", "skip", "branch"))
+            value[part] = _normalised(cross.sum(0), skip.sum(0), branch.sum(0))
+            null[part] = _normalised(self.sum_of(f"{part}/null").sqrt(), skip.sum(0), branch.sum(0))
+            low[part], high[part] = _interval(cross, skip, branch, blocks)
+        ratios = {part: self.rows_of(part).double() for part in PARTS}
+        return Residual(token_kinds(self.layout), ratios, value, low, high, null, blocks)
+
+
+def _normalised(cross: Tensor, skip: Tensor, branch: Tensor) -> Tensor:
+    """(..., L, L), (..., L), (..., L) -> (..., L, L); NaN where features are constant."""
+    rows = skip.masked_fill(skip <= 0, torch.nan).sqrt().unsqueeze(-1)
+    columns = branch.masked_fill(branch <= 0, torch.nan).sqrt().unsqueeze(-2)
+    return cross / rows / columns
+
+
+def _interval(cross: Tensor, skip: Tensor, branch: Tensor, blocks: int) -> tuple[Tensor, Tensor]:
+    """Percentile bootstrap over groups of blocks. cross: (G, kinds, L, L)."""
+    used = min(blocks, GROUPS)  # groups are filled in turn
+    if blocks < BOOTSTRAP_FROM:
+        nothing = torch.full(cross.shape[1:], torch.nan, dtype=torch.float64)
+        return nothing, nothing.clone()
+    filled = skip.flatten(1).sum(1).sort(descending=True).indices[:used]
+    counts = resampling_counts(len(filled), RESAMPLES)
+    sampled = _normalised(*(torch.einsum("rg,g...->r...", counts, x[filled]) for x in (cross, skip, branch)))
+    tail = torch.tensor([(1 - LEVEL) / 2, (1 + LEVEL) / 2], dtype=torch.float64)
+    low, high = torch.quantile(sampled.flatten(1).T.contiguous(), tail, dim=1)
+    return low.reshape(cross.shape[1:]), high.reshape(cross.shape[1:])

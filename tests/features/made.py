@@ -1,0 +1,90 @@
+"""Features with known properties, and tiny networks, for the tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from timm.models.vision_transformer import VisionTransformer
+from torch import Tensor
+
+from tests.conftest import make_batch
+from vitscope.models.backbone import Backbone
+from vitscope.models.preprocessing import Preprocessing
+from vitscope.statistic import Statistic
+
+
+def tiny(name: str = "tiny", *, seed: int = 0, teaching: str = "none", depth: int = 3, **options) -> Backbone:
+    """A network of a few thousand parameters that takes 32 x 32 pictures: 4 x 4 tokens, width 24."""
+    torch.manual_seed(seed)
+    module = VisionTransformer(
+        img_size=32, patch_size=8, embed_dim=24, depth=depth, num_heads=3, num_classes=0, **options
+    )
+    for parameter in module.parameters():  # the usual small initialisation hardly tells pictures apart
+        if parameter.ndim > 1:
+            torch.nn.init.normal_(parameter, std=0.2)
+    return Backbone(name, module, Preprocessing(size=(32, 32)), teaching)
+
+
+def blobs(n: int, width: int, classes: int, spread: float = 0.3, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Gaussian clusters around random unit vectors, and the class of each point."""
+    generator = torch.Generator().manual_seed(seed)
+    centres = torch.nn.functional.normalize(torch.randn(classes, width, generator=generator), dim=1)
+    labels = torch.arange(n) % classes
+    noise = torch.randn(n, width, generator=generator) * spread / width**0.5
+    return centres[labels] + noise, labels
+
+
+def write_pictures(folder: Path, count: int, *, classes: int = 0, size: int = 32, seed: int = 0) -> Path:
+    """Smooth random pictures; in class folders, whose pictures share a tint, if there are classes."""
+    generator = np.random.default_rng(seed)
+    tints = generator.integers(40, 216, (max(classes, 1), 3))
+    for i in range(count):
+        where = folder / f"class{i % classes}" if classes else folder
+        where.mkdir(parents=True, exist_ok=True)
+        noise = generator.integers(-40, 41, (4, 4, 3))
+        coarse = (tints[i % max(classes, 1)] + noise).clip(0, 255).astype(np.uint8)
+        Image.fromarray(coarse).resize((size, size), Image.Resampling.BICUBIC).save(where / f"{i:04}.png")
+    return folder
+
+
+def show_tokens(statistic: Statistic, layers: Iterable[Tensor], indices: Sequence[int]) -> None:
+    """One batch's block outputs. layers: (n, T, D) each, of all pictures."""
+    statistic.begin(make_batch(indices))
+    for layer, x in enumerate(layers):
+        statistic.tokens(layer, x[list(indices)])
+    statistic.end()
+
+
+def check_order_free(
+    make: Callable[[], Statistic],
+    show: Callable[[Statistic, range], None],
+    flatten: Callable[[object], dict[str, Tensor]],
+    cuts: Sequence[int],
+) -> None:
+    """Shards that end at `cuts`, saved, read and merged in any order, give what one pass gives; twice is an error."""
+    whole = make()
+    for start, stop in pairwise(cuts):
+        show(whole, range(start, stop))
+    expected = flatten(whole.result())
+    parts = []
+    for start, stop in pairwise(cuts):
+        part, again = make(), make()
+        show(part, range(start, stop))
+        again.load_state(part.state())
+        parts.append(again)
+    for order in (range(len(parts)), reversed(range(len(parts)))):
+        merged = make()
+        for i in order:
+            merged.merge(parts[i])
+        found = flatten(merged.result())
+        assert found.keys() == expected.keys()
+        for name, value in expected.items():
+            torch.testing.assert_close(found[name], value, rtol=1e-6, atol=1e-9, equal_nan=True)
+    with pytest.raises(ValueError, match="both states"):
+        whole.merge(parts[0])
