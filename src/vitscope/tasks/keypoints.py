@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,7 +11,7 @@ import torch
 from torch import Tensor
 
 from vitscope.data.batches import SkippedImages
-from vitscope.data.keypoints import KeypointPair, KeypointSet
+from vitscope.data.keypoints import KeypointSet
 from vitscope.errors import BadData
 from vitscope.models.backbone import Backbone
 from vitscope.observe import observe
@@ -20,8 +19,8 @@ from vitscope.progress import Progress, silent
 from vitscope.results import Label, tidy, tidy_mean
 from vitscope.statistic import Statistic
 from vitscope.tasks.confidence import grouped_ratio, grouped_ratio_interval
-from vitscope.tasks.matching import best_matches, sample
-from vitscope.tasks.padding import PaddedPreprocessing, Placement
+from vitscope.tasks.geometry import PaddedPreprocessing
+from vitscope.tasks.pairs import PairMatcher
 
 # -- protocol ------------------------------------------------------------------------------------------------
 
@@ -95,6 +94,27 @@ class KeypointScores:
         return tables
 
 
+def score(dataset: KeypointSet, predicted: Mapping[int, Tensor]) -> KeypointScores:
+    """Count what is right. predicted: pair -> (L, K, 2), x and y in pixels of the target; pairs may be missing."""
+    if not predicted:
+        raise BadData("no pair could be matched: none of them has two readable images")
+    done = sorted(predicted)
+    pairs = [dataset.pairs[number] for number in done]
+    right = [
+        correct_points(predicted[number], torch.tensor(pair.target_points), pair.target_box).sum(-1)
+        for number, pair in zip(done, pairs, strict=True)
+    ]
+    categories = tuple(sorted({pair.category for pair in pairs}))
+    return KeypointScores(
+        torch.stack(right),
+        torch.tensor([len(pair.target_points) for pair in pairs]),
+        torch.tensor([categories.index(pair.category) for pair in pairs]),
+        categories,
+        tuple(done),
+        predicted,
+    )
+
+
 # -- evaluation on features ----------------------------------------------------------------------------------
 
 
@@ -105,95 +125,20 @@ def evaluate(
 
     maps: image -> (L, h, w, D) of its padded picture; size: (height, width) of that picture in pixels.
     """
-    matcher = PairMatcher(dataset, size, protocol)
+    matcher = matcher_of(dataset, size, protocol)
     for image, tokens in maps.items():
         matcher.add(image, tokens)
-    return matcher.scores()
+    return score(dataset, matcher.predicted)
 
 
-class PairMatcher:
-    """Pairs are matched as soon as both of their images have come by; what no open pair needs any more is let go.
-
-    Of a source only the features of its points are kept, so that memory holds the targets of the category in progress.
-    """
-
-    def __init__(self, dataset: KeypointSet, size: tuple[int, int], protocol: Protocol) -> None:
-        self.dataset, self.size, self.protocol = dataset, size, protocol
-        self.as_source: dict[int, list[int]] = defaultdict(list)
-        self.as_target: dict[int, set[int]] = defaultdict(set)
-        for number, pair in enumerate(dataset.pairs):
-            self.as_source[pair.source].append(number)
-            self.as_target[pair.target].add(number)
-        self.asked: dict[int, Tensor] = {}  # pair -> features of its source points (L, K, D)
-        self.maps: dict[int, Tensor] = {}
-        self.predicted: dict[int, Tensor] = {}
-
-    def add(self, image: int, maps: Tensor) -> None:
-        """maps: (L, h, w, D), float32, of the padded picture of this image."""
-        ready = []
-        if self.as_target[image]:
-            self.maps[image] = maps
-            ready += [number for number in self.as_target[image] if number in self.asked]
-        place = Placement.of(self.dataset.sizes[image], self.size)
-        for number in self.as_source[image]:
-            pair = self.dataset.pairs[number]
-            self.asked[number] = self._features(pair, maps, place)
-            ready += [number] if pair.target in self.maps else []
-        for number in dict.fromkeys(ready):
-            self._match(number)
-
-    def _features(self, pair: KeypointPair, maps: Tensor, place: Placement) -> Tensor:
-        x, y = place.to_input(torch.tensor(pair.source_points, dtype=torch.float64)).unbind(-1)
-        if self.protocol.whole_pixels:
-            x, y = x.trunc(), y.round()
-        if not self.protocol.renormalise:
-            maps = torch.nn.functional.normalize(maps, dim=-1)
-        cell_y, cell_x = (self.size[0] / maps.shape[1], self.size[1] / maps.shape[2])
-        return sample(maps, _cells(y, cell_y), _cells(x, cell_x))
-
-    def _match(self, number: int) -> None:
-        pair = self.dataset.pairs[number]
-        maps = self.maps[pair.target]
-        place = Placement.of(self.dataset.sizes[pair.target], self.size)
-        top, bottom, left, right = (0, self.size[0], 0, self.size[1]) if self.protocol.match_padding else place.inside
-        rows, columns = torch.arange(top, bottom).double(), torch.arange(left, right).double()
-        cell_y, cell_x = (self.size[0] / maps.shape[1], self.size[1] / maps.shape[2])
-        best = best_matches(
-            self.asked.pop(number),
-            maps,
-            _cells(rows, cell_y),
-            _cells(columns, cell_x),
-            renormalise=self.protocol.renormalise,
-        ).cpu()
-        pixels = torch.stack([columns[best[..., 1]], rows[best[..., 0]]], -1)  # (L, K, 2): x, y
-        self.predicted[number] = place.to_picture(pixels)
-        self.as_target[pair.target].discard(number)
-        if not self.as_target[pair.target]:
-            del self.maps[pair.target]
-
-    def scores(self) -> KeypointScores:
-        done = sorted(self.predicted)
-        if not done:
-            raise BadData("no pair could be matched: none of them has two readable images")
-        pairs = [self.dataset.pairs[number] for number in done]
-        right = [
-            correct_points(self.predicted[number], torch.tensor(pair.target_points), pair.target_box).sum(-1)
-            for number, pair in zip(done, pairs, strict=True)
-        ]
-        categories = tuple(sorted({pair.category for pair in pairs}))
-        return KeypointScores(
-            torch.stack(right),
-            torch.tensor([len(pair.target_points) for pair in pairs]),
-            torch.tensor([categories.index(pair.category) for pair in pairs]),
-            categories,
-            tuple(done),
-            self.predicted,
-        )
-
-
-def _cells(pixels: Tensor, cell: float) -> Tensor:
-    """Pixel positions in units of cells: the centre of the first cell, (cell - 1) / 2 pixels in, is 0."""
-    return (pixels + 0.5) / cell - 0.5
+def matcher_of(dataset: KeypointSet, size: tuple[int, int], protocol: Protocol) -> PairMatcher:
+    return PairMatcher(
+        dataset,
+        size,
+        whole_pixels=protocol.whole_pixels,
+        renormalise=protocol.renormalise,
+        match_padding=protocol.match_padding,
+    )
 
 
 # -- evaluation of a model -----------------------------------------------------------------------------------
@@ -220,7 +165,7 @@ class KeypointStatistic(Statistic):
         super().end()
 
     def result(self) -> KeypointScores:
-        return self.matcher.scores()
+        return score(self.matcher.dataset, self.matcher.predicted)
 
 
 def run(
@@ -233,7 +178,6 @@ def run(
 ) -> KeypointScores:
     """Every image through the network once, however many pairs it is in."""
     backbone = replace(backbone, preprocessing=PaddedPreprocessing.like(backbone.preprocessing, config.protocol.name))
-    matcher = PairMatcher(dataset, backbone.preprocessing.size, config.protocol)
-    statistic = KeypointStatistic(backbone, matcher)
+    statistic = KeypointStatistic(backbone, matcher_of(dataset, backbone.preprocessing.size, config.protocol))
     observe(backbone, dataset.images, [statistic], skipped=skipped, progress=progress)
     return statistic.result()

@@ -49,7 +49,6 @@ class LabelledFeatures:
     test_labels: Tensor
     test_positions: Tensor  # int64 (q,): which picture of the set each row is
     train_positions: Tensor
-    skipped: Mapping[str, str]
 
 
 def open_labelled(root: Path | str, *, limit: int | None = None, seed: int = 0) -> LabelledSet:
@@ -88,9 +87,10 @@ def divide(samples: SampleList, seed: int = 0) -> tuple[SampleList, SampleList]:
     return samples.select(i for i in range(len(samples)) if i not in asked), samples.select(sorted(asked))
 
 
-def extract(backbone: Backbone, dataset: LabelledSet, *, progress: Progress = silent) -> LabelledFeatures:
-    """Pooled features of every layer, one pass over both parts."""
-    skipped = SkippedImages()
+def extract(
+    backbone: Backbone, dataset: LabelledSet, *, skipped: SkippedImages | None = None, progress: Progress = silent
+) -> LabelledFeatures:
+    """Pooled features of every layer, one pass over both parts; pictures that cannot be read go to `skipped`."""
     known = pooled_features(backbone, dataset.train, skipped=skipped, progress=progress)
     asked = pooled_features(backbone, dataset.test, skipped=skipped, progress=progress)
     return LabelledFeatures(
@@ -100,7 +100,6 @@ def extract(backbone: Backbone, dataset: LabelledSet, *, progress: Progress = si
         test_labels=_labels(dataset.test)[asked.positions],
         train_positions=known.positions,
         test_positions=asked.positions,
-        skipped=skipped.reasons,
     )
 
 

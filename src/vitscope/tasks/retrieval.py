@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import torch
-from PIL import Image
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -19,9 +18,9 @@ from vitscope.data.revisited import RetrievalQuery, RetrievalSet
 from vitscope.data.samples import Sample, SampleList
 from vitscope.errors import BadData
 from vitscope.models.backbone import Backbone
-from vitscope.models.preprocessing import Preprocessing
 from vitscope.progress import Progress, silent
 from vitscope.results import Label, tidy
+from vitscope.tasks.geometry import ShrunkPreprocessing
 from vitscope.tasks.pooled import PooledFeatures, pooled_features
 
 # -- protocol ------------------------------------------------------------------------------------------------
@@ -155,18 +154,6 @@ def evaluate(
 # -- evaluation of a model -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ShrunkPreprocessing(Preprocessing):
-    """`paper`: the long side is shrunk to the input size first; what the network needs is then enlarged from that."""
-
-    first: str = "long side shrunk"
-
-    def geometry(self, image: Image.Image, resample: Image.Resampling | None = None) -> Image.Image:
-        small = image.copy()
-        small.thumbnail((self.size[1], self.size[0]), Image.Resampling.LANCZOS)
-        return super().geometry(small, resample)
-
-
 def run(
     backbone: Backbone,
     dataset: RetrievalSet,
@@ -178,9 +165,7 @@ def run(
     """Scores by kind of feature: `cls` (if the model has one) and `mean`, the mean spatial token."""
     skipped = skipped if skipped is not None else SkippedImages()
     if config.protocol.shrink_first:
-        own = backbone.preprocessing
-        shrunk = ShrunkPreprocessing(own.size, own.mean, own.std, own.interpolation)
-        backbone = replace(backbone, preprocessing=shrunk)
+        backbone = replace(backbone, preprocessing=ShrunkPreprocessing.like(backbone.preprocessing))
     known = pooled_features(backbone, dataset.database, skipped=skipped, progress=progress)
     inside = [query.position for query in dataset.queries]
     if None in inside or not config.protocol.query_boxes:

@@ -1,4 +1,4 @@
-"""Whole pictures on a square: the long side fits, the rest is padding; and where points of the picture come to lie."""
+"""Other ways of a picture to a network: whole and padded, with where its points come to lie; or shrunk first."""
 
 from __future__ import annotations
 
@@ -73,3 +73,19 @@ class PaddedPreprocessing(Preprocessing):
 
     def _visible(self, image: Image.Image) -> bool:
         return self.padding == "mean" and image.mode == "RGB"
+
+
+@dataclass(frozen=True)
+class ShrunkPreprocessing(Preprocessing):
+    """As published for retrieval: the long side is shrunk to the input size, then what the network needs enlarged."""
+
+    first: str = "long side shrunk"  # tells its digest from that of the model's own
+
+    @classmethod
+    def like(cls, own: Preprocessing) -> ShrunkPreprocessing:
+        return cls(own.size, own.mean, own.std, own.interpolation)
+
+    def geometry(self, image: Image.Image, resample: Image.Resampling | None = None) -> Image.Image:
+        small = image.copy()
+        small.thumbnail((self.size[1], self.size[0]), Image.Resampling.LANCZOS)
+        return super().geometry(small, resample)

@@ -1,0 +1,151 @@
+"""Figures of the downstream tasks: scores over depth, and the table of best layers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+
+from vitscope.report.attention_figures import models_of, place_legend, slug_of
+from vitscope.report.style import FAINT, INK, ModelStyle, model_styles, save_figure, styled
+from vitscope.report.tasks_pictures import keypoint_picture, neighbour_picture, video_picture
+from vitscope.results import Results
+from vitscope.tasks.study import Evidence, TaskData
+from vitscope.tasks.table import BestLayers, Cell, Column, best_layers, rows_of_task
+from vitscope.tasks.table_formats import interval, of_paper, score
+from vitscope.teachings import teaching
+
+SHADE = "#e9eef2"
+PICTURED_VIDEOS = 3
+
+
+def draw_tasks(results: Results, data: TaskData, evidence: Sequence[Evidence], folder: Path) -> list[Path]:
+    """Write every figure that the results allow; returns the files."""
+    table = best_layers(results.table)
+    written: list[Path] = []
+    with styled():
+        if table.columns:
+            written += save_figure(layers_figure(results.table, table), folder, "tasks-by-layer")
+            written += save_figure(table_figure(table), folder, "tasks-table")
+        for some in evidence:
+            best = {
+                column.task.key: cell.layer - 1
+                for column, cell in table.row(some.model)
+                if cell is not None and (column.task.key == "knn" or column.protocol == some.protocol)
+            }
+            slug = slug_of(some.model)
+            if data.labelled and some.neighbours and "knn" in best:
+                figure = neighbour_picture(some, data.labelled, best["knn"])
+                written += save_figure(figure, folder, f"neighbours-{slug}", formats=("png",))
+            if data.keypoints and some.matches and "keypoints" in best:
+                figure = keypoint_picture(some, data.keypoints, best["keypoints"])
+                written += save_figure(figure, folder, f"keypoints-{slug}", formats=("png",))
+        for sequence in data.videos.sequences[:PICTURED_VIDEOS] if data.videos else ():
+            figure = video_picture(sequence, evidence, results.table)
+            written += save_figure(figure, folder, f"video-{slug_of(sequence.name)}", formats=("png",))
+    return written
+
+
+def layers_figure(results: pl.DataFrame, table: BestLayers) -> Figure:
+    """Every task's score over depth, one panel per task and dataset; the best layer of each model ringed."""
+    count = len(table.columns)
+    across = min(count, 3)
+    down = math.ceil(count / across)
+    figure = Figure(figsize=(1.6 + 3.1 * across, 0.4 + 2.75 * down))
+    grid = figure.subplots(down, across, squeeze=False)
+    styles = model_styles(models_of(results))
+    for panel, column in zip(grid.flat, table.columns, strict=False):
+        here = results.filter((pl.col("dataset") == column.dataset) & (pl.col("protocol") == column.protocol))
+        for title, style in styles.items():
+            _curve(panel, rows_of_task(here.filter(pl.col("model") == title), column.task), style, column)
+        panel.set_title(column.task.title, pad=17)
+        protocol = "" if column.protocol == "corrected" else f", {column.protocol} protocol"
+        panel.text(0, 1.03, f"{column.dataset}{protocol}", transform=panel.transAxes, fontsize=8, color=FAINT)
+        panel.set(xlabel="layer", ylabel=column.score)
+        panel.set_ylim(bottom=0)
+        deepest = int(results.filter(pl.col("measure") == column.task.measure)["layer"].max())  # type: ignore[arg-type]
+        panel.set_xticks([1, *range(3 if deepest > 6 else 2, deepest + 1, 3 if deepest > 6 else 1)])
+    empty = list(grid.flat)[count:]
+    for panel in empty:
+        panel.set_axis_off()
+    if empty:
+        handles = [Line2D([], [], **style.curve()) for style in styles.values()]
+        empty[0].legend(handles=handles, loc="upper left", fontsize=8.5, handlelength=2.4, labelspacing=0.7)
+    else:
+        place_legend(grid[0, -1], list(styles.values()))
+    figure.tight_layout(w_pad=1.5, h_pad=1.0)
+    figure.text(0.01, -0.02, "ring: best layer; band: 95 % bootstrap interval", color=FAINT, fontsize=8, va="top")
+    return figure
+
+
+def _curve(panel: Axes, rows: pl.DataFrame, style: ModelStyle, column: Column) -> None:
+    if rows.is_empty():
+        return
+    scale = 100.0 if column.task.percent else 1.0
+    layers, values = rows["layer"].to_numpy(), scale * rows["value"].to_numpy()
+    low, high = scale * rows["ci_low"].to_numpy(), scale * rows["ci_high"].to_numpy()
+    panel.fill_between(layers, low, high, color=style.colour, alpha=0.12, lw=0)
+    panel.plot(layers, values, **style.curve())
+    best = int(values.argmax())
+    panel.plot(layers[best], values[best], "o", ms=11, mfc="none", mec=style.colour, mew=1.6)
+
+
+def table_figure(table: BestLayers) -> Figure:
+    """The table of best layers as a figure."""
+    papers = any(cell.paper for cell in table.cells.values())
+    row = 0.62 if papers else 0.5
+    names = max(len(title) for title, _ in table.models)
+    left, wide = 0.35 + 0.085 * names, max(1.75, *(0.09 * len(column.dataset) for column in table.columns))
+    width, height = left + wide * len(table.columns), 0.85 + row * len(table.models)
+    figure = Figure(figsize=(width, height + 0.35))
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(0, width), ylim=(height + 0.35, 0))
+    axes.set_axis_off()
+    for position, column in enumerate(table.columns):
+        x = left + wide * (position + 0.5)
+        axes.text(x, 0.18, column.task.title, ha="center", va="center", fontweight="bold", color=INK)
+        axes.text(x, 0.4, column.dataset, ha="center", va="center", fontsize=8, color=INK)
+        protocol = "" if column.protocol == "corrected" else f", {column.protocol}"
+        axes.text(x, 0.6, column.score + protocol, ha="center", va="center", fontsize=8, color=FAINT)
+    axes.plot([0.1, width - 0.04], [0.76, 0.76], color=INK, lw=1.0)
+    for line, (title, key) in enumerate(table.models):
+        y = 0.8 + row * (line + 0.5)
+        how = teaching(key)
+        axes.plot(0.2, y, how.marker, color=how.colour, ms=6)
+        axes.text(0.36, y, title, va="center", color=INK)
+        for position, (column, cell) in enumerate(table.row(title)):
+            _draw_cell(axes, left + wide * position, y, wide, row, column, cell)
+    axes.plot([0.1, width - 0.04], [height, height], color=INK, lw=1.0)
+    note = "score (best layer), 95 % interval; bold: best; shaded: within the interval of the best"
+    axes.text(0.1, height + 0.18, note, fontsize=7.5, color=FAINT, va="center")
+    return figure
+
+
+def _draw_cell(axes: Axes, x: float, y: float, wide: float, row: float, column: Column, cell: Cell | None) -> None:
+    middle = x + wide / 2
+    if cell is None:
+        axes.text(middle, y, "–", ha="center", va="center", color=FAINT)
+        return
+    if cell.near:
+        axes.add_patch(Rectangle((x + 0.04, y - row / 2 + 0.03), wide - 0.08, row - 0.06, color=SHADE, lw=0))
+    lines = [interval(column, cell) if not math.isnan(cell.low) else "", of_paper(column, cell)]
+    small = [line for line in lines if line]
+    top = y - 0.08 * len(small)
+    axes.text(
+        middle,
+        top,
+        score(column, cell),
+        ha="center",
+        va="center",
+        color=INK,
+        fontweight="bold" if cell.best else "normal",
+    )
+    for number, line in enumerate(small, start=1):
+        style = "italic" if line.startswith("paper") else "normal"
+        axes.text(middle, top + 0.165 * number, line, ha="center", va="center", fontsize=7, color=FAINT, style=style)
