@@ -48,3 +48,6 @@ def test_clip(
 
 def test_unusual_sizes_get_no_proposal(official: SimpleNamespace) -> None:
     assert propose_architecture(convert(official.tiny("vit_base_patch16_224").state_dict())) is None
+    with torch.device("meta"):
+        rotary = timm.create_model("vit_small_patch16_dinov3", num_classes=0).state_dict()
+    assert propose_architecture(convert(rotary)) is None

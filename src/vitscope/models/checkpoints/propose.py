@@ -24,6 +24,8 @@ def propose_architecture(converted: Converted) -> str | None:
     size = SIZES.get((shape.width, shape.depth))
     if size is None or shape.patch is None or shape.patch[0] != shape.patch[1]:
         return None
+    if not shape.positions and not shape.window:
+        return None  # rotary positions leave no tensor to tell these families apart
     patch = shape.patch[0]
     pixels = shape.grid[0] * patch if shape.grid else 224
     stem = f"vit_{size}_patch{patch}"
