@@ -6,7 +6,7 @@ Imports nothing of vitscope but errors, digests and devices. Model names are loo
 from vitscope.models.backbone import Backbone
 from vitscope.models.layout import Grid, TokenLayout
 from vitscope.models.preprocessing import Preprocessing
-from vitscope.models.registry import listings, load
+from vitscope.models.registry import identify, listings, load
 from vitscope.models.trace import Observer
 
-__all__ = ["Backbone", "Grid", "Observer", "Preprocessing", "TokenLayout", "listings", "load"]
+__all__ = ["Backbone", "Grid", "Observer", "Preprocessing", "TokenLayout", "identify", "listings", "load"]

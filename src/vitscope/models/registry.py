@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from vitscope.device import choose_device
+from vitscope.digest import digest_of_file
 from vitscope.errors import BadCheckpoint, VitscopeError
 from vitscope.models.backbone import Backbone
 from vitscope.models.card import ModelCard, read_card
@@ -223,3 +224,29 @@ def _baseline(kind: str, architecture: str, size: Size, device: torch.device, se
             raise BadCheckpoint(f"'{architecture}' is not a plain ViT: the noise baseline cannot take its shape")
         module = NoiseTransformer(module, published=kind == "noise-paper", seed=seed)
     return Backbone(name, module, preprocessing, "none", title, origin=f"seed {seed}", device=device)
+
+
+def identify(model: str | Path, *, arch: str | None = None, size: Size = None, seed: int = 0) -> dict[str, Any]:
+    """Everything that decides what `load` would return, found without building the network.
+
+    Missing weights are an error here as there, so that a study tells before it starts.
+    """
+    text = str(model)
+    about: dict[str, Any] = {"size": size, "timm": timm.__version__}
+    kind, _, architecture = text.partition(":")
+    if kind in BASELINES and architecture:
+        return about | {"baseline": kind, "architecture": architecture, "seed": seed, "torch": torch.__version__}
+    if text.startswith("zoo/") or text.endswith(".toml"):
+        card = _zoo_card(text) if text.startswith("zoo/") else read_card(Path(text))
+        if not card.weights.is_file():
+            raise VitscopeError(f"model card '{card.name}': its weights file {card.weights} does not exist")
+        described = card.model_dump(mode="json", exclude={"weights", "provenance"})
+        return about | {"card": described, "weights": digest_of_file(card.weights)}
+    if arch is not None:
+        if not Path(text).is_file():
+            raise VitscopeError(f"there is no weights file {text}")
+        return about | {"architecture": arch, "weights": digest_of_file(Path(text))}
+    entry = find_entry(text)
+    path = get_weights(entry, download=False)
+    described = {"architecture": entry.architecture, "options": dict(entry.options), "norm": entry.normalisation}
+    return about | described | {"weights": digest_of_file(path)}

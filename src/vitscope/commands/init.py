@@ -1,0 +1,73 @@
+"""`vitscope init`: a commented study file to start from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from vitscope.errors import VitscopeError
+from vitscope.results import write_atomically
+
+TEMPLATE = """\
+# A study of Vision Transformers. `vitscope run {name}` runs it; run again, it computes only what is new.
+# Paths are relative to this file. Every setting: docs/study-file.md.
+
+title = "My study"
+out = "runs/my-study"            # everything is written here
+# protocols = ["corrected"]      # add "paper" to compare with published numbers
+# seed = 0
+
+# --- models: names from `vitscope models`, timm names, random:ARCH, model cards, or your own weights -------------
+
+[[models]]
+name = "zoo/dino"
+
+[[models]]
+name = "random:zoo/dino"         # the untrained network of the same shape: every figure needs it beside it
+title = "Untrained"
+
+# [[models]]
+# name = "mine"
+# weights = "checkpoints/mine.pth"   # any official format, or a timm state dict
+# arch = "vit_small_patch16_224"
+# teaching = "dino"                  # colour and kind: fs clip dino moco mae beit none other
+
+# --- data by role: any may be absent; each brings its analyses -----------------------------------------------------
+
+[data.images]                    # attention and features; class folders give labels for clustering
+path = "photos"
+limit = 1000
+
+# [data.masks]                   # saliency, object and part clustering: COCO, PartImageNet, or images/ + masks/
+# path = "coco/annotations/instances_val2017.json"
+# images = "coco/val2017"
+
+# [data.labelled]                # k-NN and linear probe: train/ and val/ in class folders
+# path = "imagenet"
+
+# [data.retrieval]               # ROxford5k, RParis6k, or one folder per individual
+# path = "roxford5k"
+
+# [data.video]                   # DAVIS-2017, or folders of frames with a first mask
+# path = "DAVIS"
+
+# [data.keypoints]               # SPair-71k, or a JSON of pairs
+# path = "SPair-71k"
+"""
+
+
+def init(path: Path = Path("study.toml"), /) -> None:
+    """Write a commented study file to start from.
+
+    Parameters
+    ----------
+    path
+        The file to write; an existing one is never overwritten.
+    """
+    if path.exists():
+        raise VitscopeError(f"{path} exists already: name another file, nothing was overwritten")
+    if not path.parent.is_dir():
+        raise VitscopeError(f"there is no folder {path.parent}")
+    write_atomically(path, lambda to: to.write_text(TEMPLATE.replace("{name}", str(path)), encoding="utf-8"))
+    Console().print(f"wrote {path}: edit it, then `vitscope run {path}`", highlight=False)
