@@ -14,12 +14,15 @@ app = App(
     version_flags=["--version"],
 )
 # Commands are imported only when they are used, so that --help is quick.
+app.command("vitscope.commands.demo:demo", name="demo")
+app.command("vitscope.commands.init:init", name="init")
+app.command("vitscope.commands.run:run", name="run")
+app.command("vitscope.commands.results:results", name="results")
 app.command("vitscope.commands.models:models", name="models")
 app.command("vitscope.commands.attention:attention", name="attention")
 app.command("vitscope.commands.tasks:tasks", name="tasks")
 app.command("vitscope.commands.menagerie:menagerie", name="menagerie")
 app.command("vitscope.commands.teach:teach", name="teach")
-app.command("vitscope.commands.init:init", name="init")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

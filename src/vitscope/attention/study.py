@@ -130,7 +130,7 @@ class AttentionResult:
                 rows.append(tidy(label, "offset", offset[..., axis], variant=name, n=n, protocol=protocol))
         rows += self._kind_tables(label, kinds)
         if study.saliency:
-            rows += _saliency_tables(label, study.saliency.result())
+            rows += saliency_tables(label, study.saliency.result())
         return [row.filter(pl.col("value").is_not_nan()) for row in rows]
 
     def _kind_tables(self, label: Label, kinds: HeadKinds) -> list[pl.DataFrame]:
@@ -164,7 +164,7 @@ class AttentionResult:
         return {name: value.float() if value.is_floating_point() else value for name, value in maps.items()}
 
 
-def _saliency_tables(label: Label, saliency: Saliency) -> list[pl.DataFrame]:
+def saliency_tables(label: Label, saliency: Saliency) -> list[pl.DataFrame]:
     rows = []
     for (source, protocol), values in saliency.heads.items():
         options: dict[str, Any] = {"variant": source, "protocol": protocol}
@@ -213,7 +213,7 @@ def study_attention(
 
 def notes_on(study: AttentionStudy, backbone: Backbone) -> list[str]:
     """What a reader must know before trusting a row, or missing one."""
-    notes = []
+    notes = list(backbone.notes)
     if not backbone.layout.has_cls:
         notes.append(
             f"{backbone.title} has no CLS token: it has no CLS rows; patterns use the mean over spatial sources"

@@ -75,14 +75,8 @@ def menagerie(
             console.print(f"wrote {out / name}", highlight=False)
         return
     amounts = Amounts(train, val, coco, parts, individuals, encounters, pairs, videos, frames)
-    total = train + 2 * val + coco + parts + individuals * encounters + 2 * pairs + videos * frames
-    with shown("rendering", total) as advance:
-        before: dict[str, int] = {}
-
-        def progress(layout: str, done: int, _total: int) -> None:
-            advance(done - before.get(layout, 0))
-            before[layout] = done
-
-        summary = export(out, world=world, size=size, amounts=amounts, progress=progress)
-    console.print(summary, highlight=False)
+    with shown("rendering", amounts.pictures) as advance:
+        summary = export(out, world=world, size=size, amounts=amounts, progress=lambda *_: advance(1))
+    for layout, count in summary.images.items():
+        console.print(f"{count:>6} pictures in {layout}/", highlight=False)
     console.print(f"wrote {out}; try: vitscope attention zoo/dino --masks {out / 'coco'}", highlight=False)

@@ -12,12 +12,14 @@ from vitscope.data.davis import open_videos
 from vitscope.data.retrieval import open_retrieval
 from vitscope.data.spair import open_keypoints
 from vitscope.errors import VitscopeError
+from vitscope.models.backbone import Backbone
 from vitscope.models.registry import load
 from vitscope.progress import shown
 from vitscope.report.attention_figures import slug_of
 from vitscope.report.tasks_figures import draw_tasks
 from vitscope.results import Results, make_folder, write_atomically
 from vitscope.tasks.labelled import open_labelled
+from vitscope.tasks.pooled import IN_MEMORY, bytes_in_memory
 from vitscope.tasks.study import TaskConfig, TaskData, study_tasks
 from vitscope.tasks.table import best_layers
 from vitscope.tasks.table_formats import to_csv, to_latex, to_markdown, to_terminal
@@ -33,6 +35,7 @@ def tasks(
     probe: bool = True,
     limit: int | None = None,
     masks: bool = True,
+    features: Path | None = None,
     out: Path = Path("runs/tasks"),
     arch: str | None = None,
     size: int | None = None,
@@ -70,6 +73,9 @@ def tasks(
         seeded choice; the first videos). Retrieval is always complete.
     masks
         Write predicted masks.
+    features
+        Folder for the pooled features of labelled pictures, which the next run uses again. Without it they are held in
+        memory, or in OUT/features if they take more than 2 GB.
     out
         Folder for everything that is written.
     arch
@@ -100,6 +106,7 @@ def tasks(
             probe=probe,
             seed=seed,
             masks=out / "masks" / slug_of(backbone.title) if masks else None,
+            store=features or (out / "features" if _is_large(backbone, data) else None),
         )
         found, seen = study_tasks(backbone, data, config, progress=shown)
         results.join(found)
@@ -119,6 +126,11 @@ def tasks(
     console.print(f"wrote {files} and {len(written)} figures to {out}", highlight=False)
     if data.videos and masks:
         console.print(f"wrote the predicted masks of every layer to {out / 'masks'}", highlight=False)
+
+
+def _is_large(backbone: Backbone, data: TaskData) -> bool:
+    pictures = len(data.labelled.train) + len(data.labelled.test) if data.labelled else 0
+    return bytes_in_memory(backbone, pictures) > IN_MEMORY
 
 
 def open_data(

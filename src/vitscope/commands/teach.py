@@ -57,9 +57,9 @@ def teach(
     size
         Edge of the network's input in pixels; the architecture's own if not given.
     option
-        A keyword argument of the architecture as KEY=VALUE, such as patch_size=8 or depth=6; may be given several times.
+        A keyword argument of the architecture as KEY=VALUE, such as patch_size=8 or depth=6; may be repeated.
     recipe
-        A change of the teacher's recipe as KEY=VALUE, such as momentum=0.996; may be given several times.
+        A change of the teacher's recipe as KEY=VALUE, such as momentum=0.996; may be repeated.
     epochs
         How often each image is seen.
     batch

@@ -30,6 +30,7 @@ class Backbone:
     provenance: dict[str, Any] = field(default_factory=dict)
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     weights_digest: str = ""
+    notes: tuple[str, ...] = ()  # what a reader of its results must know
 
     def __post_init__(self) -> None:
         check_observable(self.module, self.name)

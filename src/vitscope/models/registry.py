@@ -15,12 +15,11 @@ import torch
 from torch import nn
 
 from vitscope.device import choose_device
-from vitscope.digest import digest_of_file
 from vitscope.errors import BadCheckpoint, VitscopeError
 from vitscope.models.backbone import Backbone
 from vitscope.models.card import ModelCard, read_card
 from vitscope.models.catalogue import CATALOGUE, Entry
-from vitscope.models.checkpoints import load_checkpoint
+from vitscope.models.checkpoints import LoadReport, load_checkpoint
 from vitscope.models.noise import NoiseTransformer
 from vitscope.models.preprocessing import Preprocessing
 from vitscope.models.weights import find_weights, get_weights, remedy
@@ -56,7 +55,7 @@ def load(
     if kind in BASELINES and architecture:
         return _baseline(kind, architecture, size, chosen, seed)
     if text.startswith("zoo/"):
-        return _from_card(_zoo_card(text), size, chosen)
+        return _from_card(zoo_card(text), size, chosen)
     if text.endswith(".toml"):
         return _from_card(read_card(Path(text)), size, chosen)
     if isinstance(model, Path) or arch is not None or Path(text).is_file():
@@ -152,8 +151,17 @@ def _from_weights(entry: Entry, path: Path, size: Size, device: torch.device) ->
     module, preprocessing = build(f"{entry.architecture}.{tag}" if tag else entry.architecture, entry.options, size)
     if entry.normalisation:
         preprocessing = Preprocessing(preprocessing.size, *entry.normalisation)
-    load_checkpoint(module, path)
-    return Backbone(entry.name, module, preprocessing, entry.teaching, entry.title, origin=str(path), device=device)
+    report = load_checkpoint(module, path)
+    return Backbone(
+        entry.name,
+        module,
+        preprocessing,
+        entry.teaching,
+        entry.title,
+        origin=str(path),
+        device=device,
+        notes=_notes(entry.title, report),
+    )
 
 
 def _from_file(path: Path, arch: str | None, size: Size, device: torch.device) -> Backbone:
@@ -163,15 +171,24 @@ def _from_file(path: Path, arch: str | None, size: Size, device: torch.device) -
         raise VitscopeError(f"there is no weights file {path}")
     module, preprocessing = build(arch, {}, size)
     report = load_checkpoint(module, path)
-    family = getattr(report, "family", "other")
-    return Backbone(path.stem, module, preprocessing, _teaching_of(family), path.name, origin=str(path), device=device)
+    known = {"clip", "dino", "moco", "mae", "beit"}  # formats that tell the teaching; others are shared by several
+    return Backbone(
+        path.stem,
+        module,
+        preprocessing,
+        report.family if report.family in known else "other",
+        path.name,
+        origin=str(path),
+        device=device,
+        notes=_notes(path.name, report),
+    )
 
 
-def _teaching_of(family: str) -> str:
-    return family if family in {"clip", "dino", "moco", "mae", "beit"} else "other"
+def _notes(title: str, report: LoadReport) -> tuple[str, ...]:
+    return (f"{title}: {report.note}",) if report.note else ()
 
 
-def _zoo_card(name: str) -> ModelCard:
+def zoo_card(name: str) -> ModelCard:
     path = ZOO / f"{name.removeprefix('zoo/')}.toml"
     if not path.is_file():
         there = ", ".join(f"zoo/{p.stem}" for p in sorted(ZOO.glob("*.toml"))) or "none yet"
@@ -192,7 +209,7 @@ def _from_card(card: ModelCard, size: Size, device: torch.device) -> Backbone:
     )
     if preprocessing.size != default.size and "img_size" in inspect.signature(type(module).__init__).parameters:
         module, _ = build(card.architecture, card.options, preprocessing.size)
-    load_checkpoint(module, card.weights)
+    report = load_checkpoint(module, card.weights)
     return Backbone(
         card.name,
         module,
@@ -202,51 +219,31 @@ def _from_card(card: ModelCard, size: Size, device: torch.device) -> Backbone:
         origin=str(card.weights),
         provenance=dict(card.provenance),
         device=device,
+        notes=_notes(card.name, report),
     )
 
 
+def architecture_of(name: str) -> tuple[str, dict[str, Any]]:
+    """The architecture and options that a baseline takes its shape from: a catalogue or zoo name, or a timm name."""
+    if name.startswith("zoo/"):
+        card = zoo_card(name)
+        return card.architecture, dict(card.options)
+    if name in CATALOGUE:
+        return CATALOGUE[name].architecture, dict(CATALOGUE[name].options)
+    return name, {}
+
+
 def _baseline(kind: str, architecture: str, size: Size, device: torch.device, seed: int) -> Backbone:
-    if architecture.startswith("zoo/"):
-        card = _zoo_card(architecture)
-        architecture, options = card.architecture, card.options
-    elif architecture in CATALOGUE:
-        architecture, options = CATALOGUE[architecture].architecture, dict(CATALOGUE[architecture].options)
-    else:
-        options = {}
+    named = architecture
+    architecture, options = architecture_of(architecture)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         module, preprocessing = build(architecture, options, size)
-    name = f"{kind}:{architecture}" + (f"#{seed}" if seed else "")
-    title = f"{BASELINES[kind]} {architecture}"
+    name = f"{kind}:{named}" + (f"#{seed}" if seed else "")
+    title = f"{BASELINES[kind]} {named}"
     if kind != "random":
         check_shape = getattr(module, "blocks", None)
         if check_shape is None or not hasattr(module, "cls_token"):
             raise BadCheckpoint(f"'{architecture}' is not a plain ViT: the noise baseline cannot take its shape")
         module = NoiseTransformer(module, published=kind == "noise-paper", seed=seed)
     return Backbone(name, module, preprocessing, "none", title, origin=f"seed {seed}", device=device)
-
-
-def identify(model: str | Path, *, arch: str | None = None, size: Size = None, seed: int = 0) -> dict[str, Any]:
-    """Everything that decides what `load` would return, found without building the network.
-
-    Missing weights are an error here as there, so that a study tells before it starts.
-    """
-    text = str(model)
-    about: dict[str, Any] = {"size": size, "timm": timm.__version__}
-    kind, _, architecture = text.partition(":")
-    if kind in BASELINES and architecture:
-        return about | {"baseline": kind, "architecture": architecture, "seed": seed, "torch": torch.__version__}
-    if text.startswith("zoo/") or text.endswith(".toml"):
-        card = _zoo_card(text) if text.startswith("zoo/") else read_card(Path(text))
-        if not card.weights.is_file():
-            raise VitscopeError(f"model card '{card.name}': its weights file {card.weights} does not exist")
-        described = card.model_dump(mode="json", exclude={"weights", "provenance"})
-        return about | {"card": described, "weights": digest_of_file(card.weights)}
-    if arch is not None:
-        if not Path(text).is_file():
-            raise VitscopeError(f"there is no weights file {text}")
-        return about | {"architecture": arch, "weights": digest_of_file(Path(text))}
-    entry = find_entry(text)
-    path = get_weights(entry, download=False)
-    described = {"architecture": entry.architecture, "options": dict(entry.options), "norm": entry.normalisation}
-    return about | described | {"weights": digest_of_file(path)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,25 +28,23 @@ KIND_COLOURS = {  # Okabe-Ito again, but as frames, never as curves
 }
 
 
-def draw_attention(results: Results, folder: Path) -> list[Path]:
+def draw_attention(results: Results, folder: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
     """Write every figure of the attention study that the results allow; returns the files."""
-    written: list[Path] = []
-    models = models_of(results.table)
+    figures: dict[str, Figure] = {}
+    table = results.table
     with styled():
-        for title, _ in models:
+        for title, _ in models_of(table.filter(pl.col("measure") == "attention_distance")):
             maps = {key.removeprefix(f"{title}/"): v for key, v in results.maps.items() if key.startswith(f"{title}/")}
-            slug = slug_of(title)
             if "cls" in maps:
-                written += save_figure(cls_mosaic(title, maps["cls"]), folder, f"cls-maps-{slug}")
+                figures[f"cls-maps-{slug_of(title)}"] = cls_mosaic(title, maps["cls"])
             else:
-                written += save_figure(
-                    cls_mosaic(title, maps["pure"], "mean over spatial tokens"), folder, f"spatial-maps-{slug}"
-                )
-            written += save_figure(aligned_mosaic(title, maps), folder, f"aligned-{slug}")
-        written += save_figure(distance_figure(results.table), folder, "attention-distance")
-        if not results.table.filter(pl.col("measure") == "saliency_best_head").is_empty():
-            written += save_figure(saliency_figure(results.table), folder, "saliency")
-    return written
+                mosaic = cls_mosaic(title, maps["pure"], "mean over spatial tokens")
+                figures[f"spatial-maps-{slug_of(title)}"] = mosaic
+            figures[f"aligned-{slug_of(title)}"] = aligned_mosaic(title, maps)
+        figures["attention-distance"] = distance_figure(table)
+        if not table.filter(pl.col("measure") == "saliency_best_head").is_empty():
+            figures["saliency"] = saliency_figure(table)
+        return [path for name, f in figures.items() for path in save_figure(f, folder, name, formats=formats)]
 
 
 def models_of(table: pl.DataFrame) -> list[tuple[str, str]]:

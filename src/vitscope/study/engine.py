@@ -162,7 +162,7 @@ def _decode(job: Job, stretch: range, backbone: Backbone, plan: Plan) -> tuple[l
 
 def _whole(job: Job, folder: StudyFolder, models: Models, advance: Advance) -> None:
     """A task: done in one piece."""
-    results = run_task(job, models.get(job), folder.job(job.digest))
+    results = run_task(job, models.get(job))
     folder.log("traced", model=job.title, role=job.role, job=job.digest, pictures=job.count, first=0)
     _done(job, folder, results, seen=job.count - len(results.skipped))
     advance(job.count)

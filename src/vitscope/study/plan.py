@@ -96,8 +96,7 @@ def make_plan(study: StudyFile) -> Plan:
     identities = []
     for spec in study.models:
         source = str(spec.weights) if spec.weights else spec.name
-        size = tuple(spec.size) if isinstance(spec.size, list | tuple) else spec.size
-        identities.append(identify(source, arch=spec.arch, size=size, seed=study.seed))
+        identities.append(identify(source, arch=spec.arch, size=spec.size, seed=study.seed))
     dtype = str(compute_dtype(choose_device(study.device)))
     jobs = []
     for role in study.roles:

@@ -35,6 +35,12 @@ class Amounts:
     videos: int = 12
     frames: int = 20  # of each video
 
+    @property
+    def pictures(self) -> int:
+        """All pictures that will be rendered."""
+        once = self.train + 2 * self.val + self.coco + self.parts
+        return once + self.individuals * self.encounters + 2 * self.pairs + self.videos * self.frames
+
     def __post_init__(self) -> None:
         for name, amount in asdict(self).items():
             if amount < 0:

@@ -1,0 +1,22 @@
+"""`vitscope demo`: the whole study on what ships with vitscope."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vitscope.commands.run import conclude
+from vitscope.progress import shown
+from vitscope.study.demo import demo_study
+
+
+def demo(*, out: Path = Path("runs/demo")) -> None:
+    """Run the complete study - How, What, Why, findings, page - on the built-in zoo and world.
+
+    Takes a few minutes on two cores; the second time only the page is written anew.
+
+    Parameters
+    ----------
+    out
+        Folder for everything that is written.
+    """
+    conclude(demo_study(out.resolve(), progress=shown))

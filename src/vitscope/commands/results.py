@@ -1,0 +1,74 @@
+"""`vitscope results`: the numbers of a finished run, for other programs and for papers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import polars as pl
+
+from vitscope.errors import VitscopeError
+from vitscope.results import Results
+from vitscope.tasks.table import best_layers
+from vitscope.tasks.table_formats import to_latex, to_markdown
+
+
+def results(
+    run: Path,
+    /,
+    *,
+    format: Literal["csv", "md", "latex"] = "csv",
+    measure: str | None = None,
+    best: bool = False,
+) -> None:
+    """Print the results of a run: all rows, one measure, or the table of best layers.
+
+    Columns: model, teaching, dataset, layer and head (from 1; empty where there is none), measure, variant, protocol,
+    value, ci_low and ci_high (95 % bootstrap interval), n, provenance (digest; see provenance.json of the run).
+
+    Parameters
+    ----------
+    run
+        Folder of a run: of `vitscope run`, `attention`, `features` or `tasks`.
+    format
+        csv, md (Markdown) or latex.
+    measure
+        Only rows of this measure, such as attention_distance.
+    best
+        The best layer of every model for every task, instead of all rows.
+    """
+    found = Results.load(run)
+    if best:
+        table = best_layers(found.table)
+        if not table.columns:
+            raise VitscopeError(f"{run} holds no downstream tasks, so there is no table of best layers")
+        text = table.frame().write_csv() if format == "csv" else (to_markdown if format == "md" else to_latex)(table)
+        print(text, end="")
+        return
+    rows = found.table
+    if measure is not None:
+        rows = rows.filter(pl.col("measure") == measure)
+        if rows.is_empty():
+            there = ", ".join(sorted(found.table["measure"].unique()))
+            raise VitscopeError(f"{run} has no measure '{measure}': there is {there}")
+    print(rows.write_csv() if format == "csv" else (as_markdown if format == "md" else as_latex)(rows), end="")
+
+
+def as_markdown(table: pl.DataFrame) -> str:
+    lines = [" | ".join(table.columns), " | ".join("---" for _ in table.columns)]
+    lines += [" | ".join(_cell(value).replace("|", "\\|") for value in row) for row in table.rows()]
+    return "".join(f"| {line} |\n" for line in lines)
+
+
+def as_latex(table: pl.DataFrame) -> str:
+    special = str.maketrans({c: f"\\{c}" for c in "&%$#_{}"} | {"~": r"\textasciitilde{}", "\\": r"\textbackslash{}"})
+    rows = [[_cell(value).translate(special) for value in row] for row in ([*table.columns], *table.rows())]
+    body = [" & ".join(row) + r" \\" for row in rows]
+    spec = "".join("r" if kind.is_numeric() else "l" for kind in table.dtypes)
+    return "\n".join([rf"\begin{{tabular}}{{{spec}}}", body[0], r"\hline", *body[1:], r"\end{tabular}", ""])
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,52 @@
+"""The built-in study: the zoo in its world, every domain and task, small enough for two minutes on two cores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vitscope.data.menagerie import Amounts, World, export
+from vitscope.models.registry import listings
+from vitscope.progress import Progress, silent
+from vitscope.study.file import StudyFile, parse_study
+
+TITLE = "Six teachings, one network, one world"
+AMOUNTS = Amounts(
+    train=1600, val=480, coco=0, parts=240, individuals=48, encounters=4, pairs=160, videos=6, frames=12
+)  # fmt: skip
+ORDER = ("fs", "clip", "dino", "moco", "mae", "beit")
+
+
+def demo_study(out: Path, *, progress: Progress = silent) -> StudyFile:
+    """Render the world into OUT/world, if it is not there yet, and describe the study of the zoo in it."""
+    world = out / "world"
+    if not (world / "menagerie.json").exists():
+        out.mkdir(parents=True, exist_ok=True)
+        with progress("rendering the world", AMOUNTS.pictures) as advance:
+            export(world, world=World(), amounts=AMOUNTS, progress=lambda *_: advance(1))
+    labelled = world / "labelled"
+    if (
+        not labelled.exists()
+    ):  # learn on nature-like pictures, be asked about appearance-free ones: shape is what counts
+        labelled.mkdir()
+        (labelled / "train").symlink_to(Path("..") / "imagefolder" / "train")
+        (labelled / "val").symlink_to(Path("..") / "imagefolder" / "val-appearance-free")
+    known = {listing.name: listing for listing in listings("zoo/*")}
+    names = [f"zoo/{key}" for key in ORDER if f"zoo/{key}" in known]
+    models = [{"name": name, "title": known[name].title} for name in names]
+    first = names[0] if names else next(iter(known), "")
+    models.append({"name": f"random:{first}", "title": "Untrained"})
+    values = {
+        "title": TITLE,
+        "models": models,
+        "out": str(out),
+        "data": {
+            "images": {"path": str(world / "imagefolder" / "val"), "limit": 320},
+            "masks": {"path": str(world / "partimagenet")},
+            "labelled": {"path": str(labelled)},
+            "retrieval": {"path": str(world / "individuals")},
+            "video": {"path": str(world / "davis")},
+            "keypoints": {"path": str(world / "spair")},
+        },
+        "protocols": ["corrected", "paper"],
+    }
+    return parse_study(values, out.resolve(), "demo")
