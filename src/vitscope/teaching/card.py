@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 from timm.models.vision_transformer import VisionTransformer
 
 from vitscope.digest import digest_of_tensors
+from vitscope.teaching.loop import Point
 
 
 def write_card(
@@ -45,7 +46,7 @@ def write_card(
         "architecture": architecture,
         "weights": weights.name,
         "teaching": teaching,
-        "options": {**options, "num_classes": 0},
+        "options": dict(options),
         "preprocessing": {
             "size": list(vit.patch_embed.img_size),
             "mean": [0.5, 0.5, 0.5],
@@ -59,6 +60,20 @@ def write_card(
     temporary.write_text(as_toml(card), encoding="utf-8")
     temporary.replace(path)
     return path
+
+
+def learning_curve(points: Sequence[Point], most: int = 40) -> list[dict[str, float]]:
+    """At most `most` points for the card, evenly spread, the last one among them; with the best layer's k-NN."""
+    step = max(1, -(-len(points) // most))
+    return [
+        {
+            "images": point.images,
+            "cpu_seconds": round(point.cpu_seconds),
+            "loss": round(point.loss, 4),
+            **{f"knn_{name}": max((s["cls"] or []) + s["patch"]) for name, s in point.knn.items()},
+        }
+        for point in points[::-1][::step][::-1]
+    ]
 
 
 def as_toml(document: Mapping[str, Any], table: str = "") -> str:

@@ -36,7 +36,7 @@ def load_checkpoint(path: Path, identity: dict[str, Any]) -> dict[str, Any]:
     """The state saved at `path`, if it belongs to the run that `identity` describes."""
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, EOFError, ValueError, pickle.UnpicklingError, zipfile.BadZipFile) as error:
+    except (RuntimeError, EOFError, ValueError, OSError, pickle.UnpicklingError, zipfile.BadZipFile) as error:
         raise BadCheckpoint(
             f"'{path}' is damaged or cut short: delete it to begin again, or put back a copy of it"
         ) from error

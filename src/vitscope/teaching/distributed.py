@@ -8,12 +8,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.nn.functional import all_gather as gather_with_gradient
-from torch.distributed.nn.functional import all_reduce as reduce_with_gradient
 
 
 def world() -> int:
@@ -54,9 +53,34 @@ def mean_over_processes(value: Tensor) -> Tensor:
     return value / world()
 
 
+class _Sum(torch.autograd.Function):
+    """Sum over processes; everybody's loss depends on everybody's value, so gradients are summed too."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor) -> Tensor:
+        value = value.clone()
+        dist.all_reduce(value)
+        return value
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        gradient = gradient.clone()
+        dist.all_reduce(gradient)
+        return gradient
+
+
+def summed(value: Tensor) -> Tensor:
+    """The sum over all processes; gradients flow to all of them."""
+    return value if world() == 1 else _Sum.apply(value)
+
+
 def joined(rows: Tensor) -> Tensor:
     """(B, ...) of every process -> (world * B, ...), in the order of ranks; gradients flow to all of them."""
-    return rows if world() == 1 else torch.cat(gather_with_gradient(rows))
+    if world() == 1:
+        return rows
+    canvas = rows.new_zeros(world(), *rows.shape)
+    canvas[rank()] = rows
+    return summed(canvas).flatten(0, 1)
 
 
 class JoinedBatchNorm(nn.BatchNorm1d):
@@ -66,7 +90,7 @@ class JoinedBatchNorm(nn.BatchNorm1d):
         if not self.training or world() == 1:
             return super().forward(rows)
         moments = torch.stack([rows.float().mean(0), rows.float().square().mean(0)])
-        mean, square = reduce_with_gradient(moments) / world()
+        mean, square = summed(moments) / world()
         variance = square - mean.square()
         with torch.no_grad():
             assert self.running_mean is not None

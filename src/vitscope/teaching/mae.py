@@ -61,13 +61,16 @@ class Mae(Teacher):
         order = torch.rand(len(view), self.vit.patch_embed.num_patches, device=view.device).argsort(
             1
         )  # (B, N)
+        return self.repaint(view, order)
+
+    def repaint(self, view: Tensor, order: Tensor) -> tuple[Tensor, Logs]:
+        """The error over hidden patches; `order` (B, N) numbers the patches of each image, visible ones first."""
         kept = self.visible_patches
         guess = self.decode(self.encode(view, order[:, :kept]), order)  # (B, N, P)
         target = own_scale(patchify(view, self.vit.patch_embed.patch_size))  # (B, N, P)
         error = (guess - target).square().mean(2)  # (B, N)
-        return error.gather(1, order[:, kept:]).mean(), {
-            "seen_error": error.detach().gather(1, order[:, :kept]).mean()
-        }
+        seen = error.detach().gather(1, order[:, :kept]).mean()
+        return error.gather(1, order[:, kept:]).mean(), {"seen_error": seen}
 
     @property
     def visible_patches(self) -> int:

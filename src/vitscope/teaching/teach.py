@@ -21,7 +21,7 @@ from vitscope.device import choose_device
 from vitscope.digest import digest_of
 from vitscope.errors import VitscopeError
 from vitscope.teaching.captions import read_captions
-from vitscope.teaching.card import write_card
+from vitscope.teaching.card import learning_curve, write_card
 from vitscope.teaching.distributed import barrier, process_group, rank, world
 from vitscope.teaching.images import ImageFiles, TrainingImages, open_training_images
 from vitscope.teaching.loop import Point, Run, Settings
@@ -271,12 +271,5 @@ def provenance(run: Run, samples: SampleList, recipe: Any) -> dict[str, Any]:
         "images_seen": run.step * run.settings.batch,
         "complete": run.step == run.schedule.total,
         "cpu_seconds": round(run.cpu_seconds),
-        "learning_curve": [
-            {
-                "images": point.images,
-                "loss": round(point.loss, 4),
-                **{f"knn_{name}": max((s["cls"] or []) + s["patch"]) for name, s in point.knn.items()},
-            }
-            for point in run.curve
-        ],
+        "learning_curve": learning_curve(run.curve),
     }

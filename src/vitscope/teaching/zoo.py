@@ -23,7 +23,7 @@ import torch
 from cyclopts import App
 
 from vitscope.digest import digest_of
-from vitscope.teaching.card import write_card
+from vitscope.teaching.card import learning_curve, write_card
 from vitscope.teaching.images import StoredImages
 from vitscope.teaching.loop import CHECKPOINT, Point, Run, Settings
 from vitscope.teaching.monitor import Monitor
@@ -254,7 +254,7 @@ def provenance(key: str, run: Run) -> dict[str, Any]:
     return {
         "data": f"menagerie, {len(run.images):,} rendered images of the nature-like world",
         "data_digest": run.images.digest,
-        "recipe": flat(asdict(recipe_for(key, COURSES[key].changes))),
+        "recipe": asdict(recipe_for(key, COURSES[key].changes)),
         "seed": SEED,
         "batch": run.settings.batch,
         "optimiser": asdict(run.settings.rates),
@@ -263,31 +263,8 @@ def provenance(key: str, run: Run) -> dict[str, Any]:
         "cpu_seconds": round(run.cpu_seconds),
         "loss": round(run.curve[-1].loss, 4),
         "knn": {name: {k: v for k, v in scores.items() if v} for name, scores in looks[-1].knn.items()},
-        "learning_curve": [
-            {
-                "images": point.images,
-                "cpu_seconds": round(point.cpu_seconds),
-                "loss": round(point.loss, 4),
-                **{f"knn_{n.lower()}": max((s["cls"] or []) + s["patch"]) for n, s in point.knn.items()},
-            }
-            for point in thinned(looks, 40)
-        ],
+        "learning_curve": learning_curve(looks),
     }
-
-
-def flat(recipe: dict[str, Any]) -> dict[str, Any]:
-    """TOML has no null: leave out what is not set."""
-    return {
-        key: flat(value) if isinstance(value, dict) else value
-        for key, value in recipe.items()
-        if value is not None
-    }
-
-
-def thinned(points: list[Point], most: int) -> list[Point]:
-    """At most `most` of the points, evenly spread, the last one among them."""
-    step = -(-len(points) // most)
-    return points[::-1][:: max(1, step)][::-1]
 
 
 def ship_untaught(to: Path, watch: Monitor, half: bool) -> None:

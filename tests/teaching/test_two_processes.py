@@ -1,0 +1,103 @@
+"""Two real processes (gloo) against one process with the joined batch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.teaching.tiny import ARCH, OPTIONS, squares
+from vitscope.teaching.augment import Augmentation
+from vitscope.teaching.loop import CHECKPOINT, Run, Settings
+from vitscope.teaching.schedule import Schedule
+from vitscope.teaching.teachers import create_teacher, recipe_for
+
+STILL = Augmentation(
+    flip=0.0
+)  # chance is drawn by each process for itself, so only certain views can be compared
+RECIPES = {
+    "fs": {"view": STILL},
+    "clip": {"view": STILL, "text_depth": 1},
+    "moco": {"view": STILL, "hidden": 16, "joint": 8},
+    "dino": {"large": STILL, "small_crops": 0, "prototypes": 16, "balance": "centre"},
+    "dino-sinkhorn": {"large": STILL, "small_crops": 0, "prototypes": 16, "balance": "sinkhorn"},
+}
+
+
+def teach_all(folder, images):
+    from vitscope.teaching.distributed import process_group
+
+    with process_group(torch.device("cpu")):
+        for name, changes in RECIPES.items():
+            key = name.split("-")[0]
+            if key == "clip":
+                images.captions = [captions[:1] for captions in images.captions]
+            teacher = create_teacher(key, ARCH, OPTIONS, images, seed=0, recipe=recipe_for(key, changes))
+            run = Run(folder / name, teacher, images, Schedule(2, 2), Settings(batch=8), identity={})
+            run.optimiser.step = descend(run.optimiser.parameters)  # type: ignore[method-assign]
+            run.train()
+
+
+def descend(parameters):
+    """Plain gradient descent: Muon and AdamW would blow up the rounding of gradients that are zero."""
+
+    def step(_factor):
+        with torch.no_grad():
+            for parameter in parameters:
+                parameter -= 0.1 * parameter.grad
+                parameter.grad = None
+
+    return step
+
+
+SCRIPT = """
+import sys
+sys.path.insert(0, {root!r})
+from pathlib import Path
+import torch
+from tests.teaching.test_two_processes import teach_all
+from tests.teaching.tiny import squares
+torch.set_num_threads(1)
+teach_all(Path({folder!r}), squares())
+"""
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("two")
+    script = folder / "script.py"
+    script.write_text(SCRIPT.format(root=str(Path(__file__).parents[2]), folder=str(folder)))
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node=2",
+        str(script),
+    ]
+    subprocess.run(command, check=True, timeout=200)
+    return folder
+
+
+@pytest.mark.parametrize("name", list(RECIPES))
+def test_two_processes_equal_one_with_the_joined_batch(two, tmp_path, name, monkeypatch):
+    monkeypatch.setitem(globals(), "RECIPES", {name: RECIPES[name]})
+    teach_all(tmp_path, squares())
+    one, both = (
+        torch.load(folder / name / CHECKPOINT, weights_only=True)["teacher"] for folder in (tmp_path, two)
+    )
+    start = create_teacher(
+        name.split("-")[0],
+        ARCH,
+        OPTIONS,
+        squares(),
+        seed=0,
+        recipe=recipe_for(name.split("-")[0], RECIPES[name]),
+    ).state_dict()
+    moved = max(float((one[k] - start[k]).abs().max()) for k in one if one[k].is_floating_point())
+    apart = max(float((one[k] - both[k]).abs().max()) for k in one if one[k].is_floating_point())
+    assert moved > 0.01
+    assert apart < moved / 200
