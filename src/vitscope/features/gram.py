@@ -9,6 +9,7 @@ Pictures that could not be read leave their place in the block empty, for all mo
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -23,6 +24,7 @@ from vitscope.statistic import Statistic
 
 CONSTANT = 1e-10  # variance over squared size below which features count as the same for all pictures
 CHUNK = 1 << 18  # numbers that are subtracted and multiplied at a time on a CPU: what stays in its cache
+_thread = threading.local()
 
 
 def token_kinds(layout: TokenLayout) -> tuple[str, ...]:
@@ -39,11 +41,21 @@ def difference_gram(x: Tensor) -> Tensor:
     m, tokens, width = x.shape
     step = max(1, CHUNK // (m * width)) if x.device.type == "cpu" else max(tokens, 1)
     gram = torch.zeros(m, m, dtype=torch.float64)
+    room = _room(m * min(step, tokens) * width, x.device)
     for start in range(0, tokens, step):
         part = x[:, start : start + step].flatten(1).float()
-        part = part - part[0]
-        gram += (part @ part.T).to("cpu", torch.float64)
+        difference = room[: part.numel()].view(part.shape)
+        torch.sub(part, part[0], out=difference)
+        gram += (difference @ difference.T).to("cpu", torch.float64)
     return gram
+
+
+def _room(size: int, device: torch.device) -> Tensor:
+    """Memory for differences, kept between calls: allocating it anew for each layer costs more than filling it."""
+    rooms: dict[torch.device, Tensor] = vars(_thread).setdefault("rooms", {})
+    if device not in rooms or len(rooms[device]) < size:
+        rooms[device] = torch.empty(size, device=device)
+    return rooms[device]
 
 
 def reference_products(x: Tensor) -> Tensor:
