@@ -24,10 +24,8 @@ def demo_study(out: Path, *, progress: Progress = silent) -> StudyFile:
         with progress("rendering the world", AMOUNTS.pictures) as advance:
             export(world, world=World(), amounts=AMOUNTS, progress=lambda *_: advance(1))
     labelled = world / "labelled"
-    if (
-        not labelled.exists()
-    ):  # learn on nature-like pictures, be asked about appearance-free ones: shape is what counts
-        labelled.mkdir()
+    if not labelled.exists():
+        labelled.mkdir()  # learn on nature-like pictures, be asked about appearance-free ones: shape is what counts
         (labelled / "train").symlink_to(Path("..") / "imagefolder" / "train")
         (labelled / "val").symlink_to(Path("..") / "imagefolder" / "val-appearance-free")
     known = {listing.name: listing for listing in listings("zoo/*")}
