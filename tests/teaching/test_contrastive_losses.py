@@ -17,7 +17,7 @@ from vitscope.teaching.schedule import Schedule
 from vitscope.teaching.teacher import Lesson
 from vitscope.teaching.text import END, PAD, UNKNOWN, TextEncoder, Vocabulary
 
-CAPTIONS = [("a red fox",), ("a blue whale at sea",), ("two owls",), ("a fox",)]
+CAPTIONS: list[tuple[str, ...]] = [("a red fox",), ("a blue whale at sea",), ("two owls",), ("a fox",)]
 
 
 def test_moco_contrast_is_info_nce_written_out():
@@ -49,16 +49,16 @@ def test_moco_is_symmetric_and_compares_each_view_with_the_other(vit):
 
 def test_moco_momentum_encoder_gets_no_gradient_and_follows(vit):
     teacher = Moco(vit, MocoRecipe(hidden=32, joint=8, momentum=0.75))
-    before = teacher.momentum_vit.blocks[0].attn.qkv.weight.clone()
+    before = teacher.momentum_vit.get_parameter("blocks.0.attn.qkv.weight").clone()
     teacher.loss(Lesson(torch.rand(4, 3, 16, 16)))[0].backward()
     assert all(p.grad is None for p in teacher.momentum_vit.parameters())
     with torch.no_grad():
         for parameter in teacher.vit.parameters():
             parameter.add_(1.0)
     teacher.after_step(Schedule(warmup=0).at(5))
-    torch.testing.assert_close(teacher.momentum_vit.blocks[0].attn.qkv.weight, before + 0.25)
+    torch.testing.assert_close(teacher.momentum_vit.get_parameter("blocks.0.attn.qkv.weight"), before + 0.25)
     teacher.after_step(Schedule(warmup=0, total=10, cooldown=10).at(10))  # momentum has risen to 1
-    torch.testing.assert_close(teacher.momentum_vit.blocks[0].attn.qkv.weight, before + 0.25)
+    torch.testing.assert_close(teacher.momentum_vit.get_parameter("blocks.0.attn.qkv.weight"), before + 0.25)
 
 
 def test_clip_contrast_equals_transformers():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-SMALL = {
+SMALL: dict[str, Any] = {
     "options": {k: v for k, v in OPTIONS.items() if k != "img_size"},
     "size": 16,
     "batch": 8,
@@ -34,6 +35,7 @@ SMALL = {
 @pytest.fixture
 def folder(tmp_path):
     images = squares(count=40)
+    assert images.labels is not None
     for i, (pixels, label) in enumerate(zip(images.pixels, images.labels.tolist(), strict=True)):
         path = tmp_path / "squares" / f"class {label}" / f"{i}.png"
         path.parent.mkdir(parents=True, exist_ok=True)

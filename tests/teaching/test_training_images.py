@@ -45,6 +45,7 @@ def test_stored_and_decoded_images_are_the_same(folder, tmp_path):
     everything = range(10)
     assert torch.equal(decoded.take(everything), stored.take(everything))
     assert torch.equal(again.take(everything), stored.take(everything))
+    assert stored.labels is not None
     assert stored.labels.tolist() == [0] * 5 + [1] * 5
     assert stored.classes == ("cat", "dog")
     assert decoded.digest == stored.digest
@@ -58,6 +59,7 @@ def test_workers_give_the_same_lessons_in_the_same_order(folder):
         for _ in range(3):
             lesson, order = next(lessons), next(orders)
             assert torch.equal(lesson.images, files.take(order))
+            assert lesson.labels is not None
             assert lesson.labels.tolist() == [int(i >= 5) for i in order]
 
 
@@ -74,10 +76,11 @@ def test_one_image_is_refused(tmp_path):
 
 def test_captions_from_one_file(folder):
     samples = open_images(folder)
-    said = {sample.id: f"number {i}" for i, sample in enumerate(samples)}
+    said: dict[str, str | list[str]] = {sample.id: f"number {i}" for i, sample in enumerate(samples)}
     said["dog/4.png"] = ["a dog", " the last one "]
     (folder / "captions.json").write_text(json.dumps(said))
     captions = read_captions(folder, samples)
+    assert captions is not None
     assert captions[0] == ("number 0",)
     assert captions[9] == ("a dog", "the last one")
 
@@ -87,7 +90,9 @@ def test_captions_beside_the_images(folder):
     assert read_captions(folder, samples) is None
     for sample in samples:
         sample.path.with_suffix(".txt").write_text(f"it is {sample.id}\n\nand more\n")
-    assert read_captions(folder, samples)[3] == ("it is cat/3.png", "and more")
+    captions = read_captions(folder, samples)
+    assert captions is not None
+    assert captions[3] == ("it is cat/3.png", "and more")
     samples[3].path.with_suffix(".txt").unlink()
     with pytest.raises(BadData, match=r"1 of 10 images have no caption, the first is cat/3.png"):
         read_captions(folder, samples)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -18,7 +19,7 @@ from vitscope.teaching.teachers import create_teacher, recipe_for
 STILL = Augmentation(
     flip=0.0
 )  # chance is drawn by each process for itself, so only certain views can be compared
-RECIPES = {
+RECIPES: dict[str, dict[str, Any]] = {
     "fs": {"view": STILL},
     "clip": {"view": STILL, "text_depth": 1},
     "moco": {"view": STILL, "hidden": 16, "joint": 8},
@@ -57,6 +58,7 @@ SCRIPT = """
 import sys
 sys.path.insert(0, {root!r})
 from pathlib import Path
+from typing import Any
 import torch
 from tests.teaching.test_two_processes import teach_all
 from tests.teaching.tiny import squares

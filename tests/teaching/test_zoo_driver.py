@@ -61,5 +61,7 @@ def test_rendered_images_are_found_again_and_test_sets_differ(tiny):
     assert first.digest == again.digest
     assert torch.equal(first.take(range(20)), again.take(range(20)))
     assert world.rendered(tiny, "unc", 20, 16, correlation=0.0).digest != first.digest
+    assert first.labels is not None
+    assert first.captions is not None
     assert first.labels.tolist() == [i % len(first.classes) for i in range(20)]
     assert all(said[0] for said in first.captions)
