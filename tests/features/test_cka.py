@@ -10,23 +10,23 @@ from vitscope.features.cka import cka, exact_cka
 from vitscope.features.hsic import hsic, pack, u_centre, unpack
 
 
-def plain_hsic(k: Tensor, l: Tensor) -> float:
+def plain_hsic(k: Tensor, m: Tensor) -> float:
     """The unbiased HSIC as first written (Song et al., 2012), entry by entry in float64."""
     n = len(k)
-    k, l = k.double().clone(), l.double().clone()
+    k, m = k.double().clone(), m.double().clone()
     k.fill_diagonal_(0)
-    l.fill_diagonal_(0)
+    m.fill_diagonal_(0)
     ones = torch.ones(n, dtype=torch.float64)
-    value = torch.trace(k @ l) + (ones @ k @ ones) * (ones @ l @ ones) / ((n - 1) * (n - 2))
-    return ((value - 2 / (n - 2) * (ones @ k @ l @ ones)) / (n * (n - 3))).item()
+    value = torch.trace(k @ m) + (ones @ k @ ones) * (ones @ m @ ones) / ((n - 1) * (n - 2))
+    return ((value - 2 / (n - 2) * (ones @ k @ m @ ones)) / (n * (n - 3))).item()
 
 
 def plain_cka(x: Tensor, y: Tensor, blocks: list[slice] | None = None) -> float:
     """Mean HSIC over blocks of equal size, normalised."""
     sums = torch.zeros(3, dtype=torch.float64)
     for block in blocks or [slice(None)]:
-        k, l = (z[block].flatten(1).double() @ z[block].flatten(1).double().T for z in (x, y))
-        sums += torch.tensor([plain_hsic(k, l), plain_hsic(k, k), plain_hsic(l, l)])
+        k, m = (z[block].flatten(1).double() @ z[block].flatten(1).double().T for z in (x, y))
+        sums += torch.tensor([plain_hsic(k, m), plain_hsic(k, k), plain_hsic(m, m)])
     return (sums[0] / (sums[1] * sums[2]).sqrt()).item()
 
 
@@ -61,8 +61,8 @@ def test_u_centring_by_hand():
 
 def test_hsic_equals_the_trace_form():
     x, y, _ = related(20)
-    k, l = x.double() @ x.double().T, y.double() @ y.double().T
-    assert hsic(k, l).item() == pytest.approx(plain_hsic(k, l), rel=1e-9)
+    k, m = x.double() @ x.double().T, y.double() @ y.double().T
+    assert hsic(k, m).item() == pytest.approx(plain_hsic(k, m), rel=1e-9)
 
 
 def test_a_large_offset_does_not_matter():
@@ -93,9 +93,7 @@ def test_exact_cka_of_features_that_are_never_held_as_a_gram():
     sites = related(50)
     expected = [[plain_cka(a, b) for b in sites] for a in sites]
     for tile in (7, 50, 256):
-        torch.testing.assert_close(
-            exact_cka(sites, tile=tile), torch.tensor(expected).double(), rtol=1e-5, atol=1e-6
-        )
+        torch.testing.assert_close(exact_cka(sites, tile=tile), torch.tensor(expected).double(), rtol=1e-5, atol=1e-6)
 
 
 def test_blocks_of_different_size_count_by_their_terms():
@@ -107,14 +105,14 @@ def test_blocks_of_different_size_count_by_their_terms():
     members[1, 8:] = False
     rows = torch.cat([big[0], pack(wide)])
     k = [x[:12].double() @ x[:12].double().T, x[12:].double() @ x[12:].double().T]
-    l = [y[:12].double() @ y[:12].double().T, y[12:].double() @ y[12:].double().T]
+    m = [y[:12].double() @ y[:12].double().T, y[12:].double() @ y[12:].double().T]
     terms = [12 * 9, 8 * 5]
 
     def total(a: list[Tensor], b: list[Tensor], weights: list[float]) -> float:
         return sum(w * plain_hsic(i, j) for w, i, j in zip(weights, a, b, strict=True))
 
     for equal, weights in ((False, terms), (True, [1, 1])):
-        expected = total(k, l, weights) / (total(k, k, weights) * total(l, l, weights)) ** 0.5
+        expected = total(k, m, weights) / (total(k, k, weights) * total(m, m, weights)) ** 0.5
         assert cka(rows, members, equal_weights=equal).value[0, 1].item() == pytest.approx(expected, rel=1e-9)
 
 

@@ -108,9 +108,7 @@ def test_features_that_do_not_vary_give_exact_zeros():
 def test_an_offset_of_a_million_leaves_the_digits():
     x = torch.randn(8, 40, 5)
     shifted = (x * 64).round() / 64 + 2.0**16  # exact in float32
-    torch.testing.assert_close(
-        difference_gram(shifted), difference_gram(shifted - 2.0**16), rtol=1e-9, atol=1e-9
-    )
+    torch.testing.assert_close(difference_gram(shifted), difference_gram(shifted - 2.0**16), rtol=1e-9, atol=1e-9)
 
 
 def test_the_published_scaling_divides_by_the_range_of_the_plain_gram():

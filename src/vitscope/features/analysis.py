@@ -27,8 +27,10 @@ def analyse_model(
 ) -> Results:
     """Tables, maps and notes of one model."""
     label = record.label
+    classes = record.store.manifest.drop_nulls("label").unique("label").sort("label")["class"].to_list()
+    about = {"seen": len(record.store), "title": record.title, "classes": classes}
     results = Results(
-        provenance=[record.provenance | {"seen": len(record.store), "title": record.title}],
+        provenance=[record.provenance | about],
         skipped=record.store.skipped,
         notes=_notes(record),
     )
@@ -55,7 +57,9 @@ def _notes(record: ModelRecord) -> list[str]:
     if "branches" not in signals:
         notes.append(f"{record.title} does not show its residual branches: it is absent from the residual analysis")
     if record.grams.lost:
-        notes.append(f"{record.title}: {record.grams.lost} pictures are in a block of fewer than 4; CKA leaves them out")
+        notes.append(
+            f"{record.title}: {record.grams.lost} pictures are in a block of fewer than 4; CKA leaves them out"
+        )
     return notes
 
 
@@ -70,7 +74,9 @@ def clustering_refusal(labels: Tensor) -> str:
     if classes < 2:
         return "there is only one class"
     if len(labels) < 2 * classes:
-        return f"{len(labels)} for {classes} classes are fewer than two per class, and almost any clusters would be pure"
+        return (
+            f"{len(labels)} for {classes} classes are fewer than two per class, and almost any clusters would be pure"
+        )
     return ""
 
 
@@ -151,8 +157,8 @@ def _residual_tables(record: ModelRecord, residual: Residual) -> list[pl.DataFra
                     side[part][number].diagonal() for side in (residual.cka, residual.low, residual.high, residual.null)
                 )
                 n = len(ratios)
-                tables.append(tidy(label, "residual_cka", value, low=low, high=high, n=n, **options))  # type: ignore[arg-type]
-                tables.append(tidy(label, "residual_cka_null", null, n=n, **options))  # type: ignore[arg-type]
+                tables.append(tidy(label, "residual_cka", value, low=low, high=high, n=n, **options))
+                tables.append(tidy(label, "residual_cka_null", null, n=n, **options))
     return [table.filter(pl.col("value").is_not_nan()) for table in tables]
 
 

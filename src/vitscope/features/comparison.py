@@ -94,7 +94,9 @@ def _constant_sites(records: Sequence[ModelRecord], tokens: str, found: Cka) -> 
     own, notes = found.value.diagonal(), []
     for record, start in zip(records, _starts(records), strict=True):
         sites = record.grams.sites
-        if constant := [name for name, value in zip(sites, own[start : start + len(sites)], strict=True) if value.isnan()]:
+        if constant := [
+            name for name, value in zip(sites, own[start : start + len(sites)], strict=True) if value.isnan()
+        ]:
             notes.append(
                 f"{record.title}: {tokens} features are the same for all pictures at {', '.join(constant)}: "
                 "they have no similarity to anything"

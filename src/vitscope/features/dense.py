@@ -71,7 +71,8 @@ def dense_features(backbone: Backbone, picture: Image.Image) -> Tensor:
     for start in reversed(range(0, len(corners), TILES)):  # backwards: what is written last stays, and the first wins
         some = corners[start : start + TILES]
         keep = _Layers(backbone.layout.prefix)
-        backbone.trace(torch.stack([pixels[:, t : t + tile[0], l : l + tile[1]] for t, l in some]), [keep])
+        tiles = torch.stack([pixels[:, top : top + tile[0], left : left + tile[1]] for top, left in some])
+        backbone.trace(tiles, [keep])
         tokens = torch.stack(keep.layers).unflatten(2, grid)  # (L, tiles, h, w, D)
         for number, (top, left) in reversed(list(enumerate(some))):
             i, j = top // patch[0], left // patch[1]
@@ -109,7 +110,7 @@ class DenseRegionStatistic(RegionStatistic):
         tokens = dense_features(backbone, sample.load())  # (L, h, w, D)
         grid = (tokens.shape[1], tokens.shape[2])
         size = dense_size(
-            sample.annotations[0].decode().shape,  # type: ignore[arg-type]
+            sample.annotations[0].decode().shape,
             backbone.preprocessing.size,
             backbone.patch,
         )

@@ -170,7 +170,9 @@ def only_writer(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise VitscopeError(f"another process is extracting into {folder}: wait for it, or choose another") from None
+            raise VitscopeError(
+                f"another process is extracting into {folder}: wait for it, or choose another"
+            ) from None
         for leftover in folder.glob(".writing-*"):
             shutil.rmtree(leftover, ignore_errors=True)
         yield

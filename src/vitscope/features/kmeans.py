@@ -1,8 +1,8 @@
 """k-means (greedy k-means++, then Lloyd's iterations), many runs at once.
 
 Library implementations run one initialisation after the other, and spend most of their time choosing first centres by
-products of a tall matrix with a handful of vectors. Here the runs go side by side, so that every step is one large matrix
-product. The algorithm is scikit-learn's: as many candidates per centre, the same stopping rule.
+products of a tall matrix with a handful of vectors. Here the runs go side by side, so that every step is one large
+matrix product. The algorithm is scikit-learn's: as many candidates per centre, the same stopping rule.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def kmeans(features: Tensor, k: int, *, runs: int = 1, seed: int = 0, centres: T
 
 
 def _plusplus(x: Tensor, squares: Tensor, k: int, runs: int, generator: torch.Generator) -> Tensor:
-    """Greedy k-means++ of all runs at once: of a few candidates drawn by squared distance, the best becomes a centre."""
+    """Greedy k-means++ of all runs at once: of a few candidates drawn by squared distance the best one is taken."""
     n = len(x)
     trials = 2 + int(math.log(k))
     chosen = torch.randint(n, (runs, 1), generator=generator)  # (R, 1)

@@ -51,10 +51,14 @@ def _with_masks(samples: SampleList, masks: Path | str, images: Path | str | Non
     joined = [replace(sample, annotations=regions.get(sample.path.resolve(), ())) for sample in samples]
     found = sum(bool(sample.annotations) for sample in joined)
     if not found:
-        raise BadData(f"none of the pictures of {samples.origin} has a mask in {masks}: check that they belong together")
+        raise BadData(
+            f"none of the pictures of {samples.origin} has a mask in {masks}: check that they belong together"
+        )
     notes = [*samples.notes, *masked.notes]
     if found < len(joined):
-        notes.append(f"{len(joined) - found} of {len(joined)} pictures have no mask: they count for everything but regions")
+        notes.append(
+            f"{len(joined) - found} of {len(joined)} pictures have no mask: they count for everything but regions"
+        )
     return SampleList(
         joined,
         classes=samples.classes,

@@ -17,7 +17,7 @@ import torch
 from vitscope.data.samples import SampleList
 from vitscope.errors import BadData, UnsupportedModel
 from vitscope.features.dense import DenseRegionStatistic
-from vitscope.features.extract import describe, extract, merged_statistics
+from vitscope.features.extract import MakeStatistics, describe, extract, merged_statistics
 from vitscope.features.gram import Grams, GramStatistic, NormGramStatistic
 from vitscope.features.objects import Regions, RegionStatistic
 from vitscope.features.pooling import check_poolings
@@ -25,6 +25,7 @@ from vitscope.features.residual import Residual, ResidualStatistic
 from vitscope.features.store import FeatureStore, StoreContents, read_contents
 from vitscope.models.backbone import Backbone
 from vitscope.models.layout import TokenLayout
+from vitscope.models.trace import trace
 from vitscope.progress import Progress, silent
 from vitscope.provenance import provenance_of
 from vitscope.results import Label, make_folder, write_atomically
@@ -68,16 +69,21 @@ def observe_model(
     folder: Path,
     plan: Plan,
     *,
+    watching: MakeStatistics = tuple,
     workers: int = 0,
     skip_limit: int = 50,
     progress: Progress = silent,
 ) -> ModelRecord:
-    """Run a model over the pictures once, or find that it was run before; its record is a folder within `folder`."""
+    """Run a model over the pictures once, or find that it was run before; its record is a folder within `folder`.
+
+    watching: makes further statistics that watch the same pass; `ModelRecord.watched` gives them back.
+    """
     signals = visible_signals(backbone)
     settings = _settings(backbone.layout, plan, signals)
 
     def make() -> list[Statistic]:
-        return _statistics(backbone.layout, backbone.depth, settings, dense=(backbone, samples))
+        own = _statistics(backbone.layout, backbone.depth, settings, dense=(backbone, samples))
+        return [*own, *watching()]
 
     names = {"statistics": [statistic.name for statistic in make()], **settings}
     poolings = check_poolings(POOLINGS, backbone.layout, backbone.name)
@@ -105,11 +111,11 @@ def observe_model(
 
 def visible_signals(backbone: Backbone) -> tuple[str, ...]:
     """Which of "norms" and "branches" a model shows; not all variants of the ViT have both."""
-    blank = torch.zeros(1, 3, *backbone.preprocessing.size, dtype=torch.uint8)
+    blank = torch.zeros(1, 3, *backbone.preprocessing.size)
     seen = []
     for signal in ("norms", "branches"):
         try:
-            backbone.trace(blank, [_Blind(frozenset({signal}))])
+            trace(backbone.module, blank.to(backbone.device), [_Blind(frozenset({signal}))], layout=backbone.layout)
         except UnsupportedModel:
             continue
         seen.append(signal)
@@ -195,6 +201,10 @@ class ModelRecord:
 
         return {statistic.name: statistic for statistic in merged_statistics(self.folder, self.contents, make)}
 
+    def watched(self, make: MakeStatistics) -> list[Statistic]:
+        """The further statistics that `make` made when the model was observed, merged over the whole pass."""
+        return merged_statistics(self.folder, self.contents, make)
+
     @cached_property
     def grams(self) -> Grams:
         """Of block outputs, and after norm1 and norm2 where the model has them."""
@@ -218,21 +228,17 @@ def check_comparable(records: Sequence[ModelRecord]) -> None:
     """All models saw the same pictures in the same order under the same protocol, or an error that says who did not."""
     first = records[0]
     for other in records[1:]:
-        a, b = first.contents, other.contents
+        a, b, who = first.contents, other.contents, f"{first.title} and {other.title}"
         if a.samples != b.samples:
             raise BadData(
-                f"{first.title} and {other.title} were shown different pictures ({a.count} of {a.samples_origin}, list "
-                f"{a.samples}; {b.count} of {b.samples_origin}, list {b.samples}): run both on the same ones"
+                f"{who} were shown different pictures ({a.count} of {a.samples_origin}, list {a.samples}; {b.count} of "
+                f"{b.samples_origin}, list {b.samples}): run both on the same ones"
             )
         for key in ("protocol", "block"):
-            if first.settings[key] != other.settings[key]:
-                raise BadData(
-                    f"{first.title} and {other.title} were observed with different settings ({key} {first.settings[key]} and "
-                    f"{other.settings[key]}): run one of them again"
-                )
+            if (mine := first.settings[key]) != (theirs := other.settings[key]):
+                raise BadData(f"{who} were observed with different settings ({key} {mine} and {theirs}): run one again")
         if not torch.equal(first.store.indices, other.store.indices):
             missing = set(first.store.indices.tolist()) ^ set(other.store.indices.tolist())
             raise BadData(
-                f"{first.title} and {other.title} could not use the same pictures: {len(missing)} were read for one of them "
-                "only, so run both again"
+                f"{who} could not use the same pictures, {len(missing)} were read for one of them only: run both again"
             )

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from vitscope.bootstrap import LEVEL, RESAMPLES, resampling_counts
 from vitscope.features.cka import BOOTSTRAP_FROM, GROUPS
 from vitscope.features.gram import BlockRows, BlockStatistic, token_grams, token_kinds
 from vitscope.models.layout import TokenLayout
 from vitscope.models.trace import PARTS
-from vitscope.bootstrap import LEVEL, RESAMPLES, resampling_counts
 
 
 def token_norms(x: Tensor, layout: TokenLayout) -> Tensor:

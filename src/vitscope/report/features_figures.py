@@ -1,0 +1,119 @@
+"""All figures of the feature study, and the projections of the last layers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from torch import Tensor
+
+from vitscope.features.similarity import SIMILARITIES
+from vitscope.report.attention_figures import models_of
+from vitscope.report.features_curves import clustering_figure, dimension_figure, residual_figure
+from vitscope.report.features_heatmaps import (
+    TOKEN_TITLES,
+    Model,
+    depth_figure,
+    headline,
+    last_layer_figure,
+    short,
+    similarity_figure,
+)
+from vitscope.report.style import FAINT, INK, save_figure, styled
+from vitscope.results import Results
+from vitscope.teachings import teaching
+
+NAMED_CLASSES = 20  # more cannot be told apart by colour: they are drawn, but not named
+
+
+def draw_features(results: Results, folder: Path) -> list[Path]:
+    """Write every figure of the feature study that the results allow, as PNG and SVG; returns the files."""
+    table, maps, written = results.table, results.maps, list[Path]()
+    models = models_of(table)
+    measures = set(table["measure"])
+    pictures = max(about["seen"] for about in results.provenance)
+    with styled():
+        if "cka" in measures:
+            written += save_figure(last_layer_figure(maps, models, pictures), folder, "cka-models")
+        for kind in TOKEN_TITLES:
+            if any(f"{title}/cka.depth.{kind}" in maps for title, _ in models):
+                written += save_figure(depth_figure(maps, models, kind), folder, f"cka-depth-{kind}")
+        if any(measure.startswith("similarity_") for measure in measures):
+            titles = {name: similarity.title for name, similarity in SIMILARITIES.items()}
+            counts = table.filter(pl.col("measure").str.starts_with("similarity_"))["n"]
+            figure = similarity_figure(maps, models, titles, int(counts.max()))  # type: ignore[arg-type]
+            written += save_figure(figure, folder, "similarities")
+        if "purity" in measures:
+            figure = clustering_figure(table, {"purity": "purity"}, "Do features of a class lie together?")
+            written += save_figure(figure, folder, "purity")
+            both = {"nmi": "normalised mutual information", "ari": "adjusted Rand index"}
+            written += save_figure(clustering_figure(table, both, "Clusters against classes"), folder, "nmi-ari")
+        if "skip_over_branch" in measures:
+            written += save_figure(residual_figure(table), folder, "residual")
+        if "effective_rank" in measures:
+            written += save_figure(dimension_figure(table), folder, "dimensions")
+        if any(key.endswith("/projection.pca") for key in maps):
+            classes = results.provenance[0].get("classes") or []
+            written += save_figure(projection_figure(maps, models, classes), folder, "projections")
+    return written
+
+
+def projection_figure(maps: dict[str, Tensor], models: list[Model], classes: list[str]) -> Figure:
+    """Pictures in the plane, one panel per model: PCA and t-SNE for a few models, t-SNE alone for many."""
+    having = [model for model in models if f"{model[0]}/projection.pca" in maps]
+    kinds = ["pca", "tsne"] if any(f"{title}/projection.tsne" in maps for title, _ in having) else ["pca"]
+    if len(having) > 5:
+        kinds = kinds[-1:]
+    columns = min(len(having), 5)
+    lines = -(-len(having) // columns)
+    figure = Figure(figsize=(2.3 * columns + 1.5, 2.4 * lines * len(kinds) + 0.2), layout="constrained")
+    panels = figure.subplots(lines * len(kinds), columns, squeeze=False)
+    for panel in panels.ravel():
+        panel.set_visible(False)
+    for number, (title, key) in enumerate(having):
+        for row, kind in enumerate(kinds):
+            panel = panels[(number // columns) * len(kinds) + row, number % columns]
+            panel.set_visible(True)
+            _scatter(panel, maps, title, kind)
+            if row == 0:
+                panel.set_title(short(title), color=teaching(key).colour, fontsize=9)
+            if number % columns == 0:
+                panel.set_ylabel({"pca": "principal components", "tsne": "t-SNE"}[kind], color=FAINT)
+    if 0 < len(classes) <= NAMED_CLASSES:
+        handles = [Line2D([], [], marker="o", ls="", color=class_colour(i), label=short(name, 18), markersize=5)
+                   for i, name in enumerate(classes)]  # fmt: skip
+        figure.legend(handles=handles, loc="outside right upper", fontsize=8, handletextpad=0.2)
+    note = "colour: class" if classes else "the pictures have no labels"
+    if len(classes) > NAMED_CLASSES:
+        note = f"colour: one of {len(classes)} classes; colours repeat"
+    headline(figure, "The last layer in the plane", f"each dot is a picture; {note}")
+    return figure
+
+
+def class_colour(number: int) -> str:
+    """Twenty colours that are not those of the teachings' lines: they mean classes here."""
+    return to_hex(matplotlib.colormaps["tab20"](number % 20))
+
+
+def _scatter(panel: Axes, maps: dict[str, Tensor], title: str, kind: str) -> None:
+    panel.set(xticks=[], yticks=[])
+    panel.grid(False)
+    for spine in panel.spines.values():
+        spine.set(visible=True, color="#dcdce4")
+    points = maps.get(f"{title}/projection.{kind}")
+    if points is None:
+        panel.text(0.5, 0.5, "too few pictures", ha="center", va="center", color=FAINT, transform=panel.transAxes)
+        return
+    labels = maps.get(f"{title}/projection.labels")
+    colours = [class_colour(label) for label in labels.tolist()] if labels is not None else INK
+    x, y = np.asarray(points).T
+    panel.scatter(x, y, s=14 if len(x) <= 200 else 5, c=colours, linewidths=0, alpha=0.85)
+    if kind == "pca":
+        share = maps[f"{title}/projection.pca.share"].tolist()
+        panel.set_xlabel(f"{share[0]:.0%} and {share[1]:.0%} of variance", fontsize=7, color=FAINT)

@@ -1,0 +1,184 @@
+"""Heat maps of the feature study: models against models, depth against depth."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from torch import Tensor
+
+from vitscope.report.style import FAINT, HEAT, INK, SEQUENTIAL
+from vitscope.teachings import teaching
+
+Model = tuple[str, str]  # title, teaching
+
+TOKEN_TITLES = {"cls": "CLS token", "spatial": "spatial tokens", "all": "all tokens"}
+ABSENT = "#ececf1"
+
+
+def model_heatmap(axes: Axes, matrix: np.ndarray, models: list[Model], *, low: np.ndarray | None = None,
+                  high: np.ndarray | None = None, name_rows: bool = True) -> AxesImage:  # fmt: skip
+    """One (M, M) matrix of similarities, with numbers in the cells while they can be read."""
+    count = len(models)
+    shown = np.ma.masked_invalid(matrix)
+    colours = SEQUENTIAL.copy()
+    colours.set_bad(ABSENT)
+    image = axes.imshow(shown, cmap=colours, vmin=0, vmax=1)
+    axes.grid(False)
+    for side in axes.spines.values():
+        side.set_visible(False)
+    size = 9 if count <= 4 else 8 if count <= 8 else 6.5 if count <= 14 else 5
+    for i in range(count):
+        for j in range(count):
+            value = matrix[i, j]
+            if np.isnan(value):
+                continue
+            text = f"{value:.2f}"
+            if low is not None and high is not None and count <= 4 and i != j and not np.isnan(low[i, j]):
+                text += f"\n{low[i, j]:.2f} to {high[i, j]:.2f}"
+            axes.text(j, i, text if count <= 14 else text.replace("0.", "."), ha="center", va="center", fontsize=size,
+                      linespacing=1.5, color="white" if value > 0.55 else INK)  # fmt: skip
+    name_models(axes, models, rows=name_rows)
+    return image
+
+
+def name_models(axes: Axes, models: list[Model], *, rows: bool = True) -> None:
+    """Model names on both sides, in the colour of their teaching."""
+    places = range(len(models))
+    size = 9 if len(models) <= 8 else 8 if len(models) <= 14 else 7
+    axes.set_xticks(places, [short(title) for title, _ in models], rotation=90 if len(models) > 3 else 0, fontsize=size)
+    axes.set_yticks(places, [short(title) if rows else "" for title, _ in models], fontsize=size)
+    for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
+        for label, (_, key) in zip(labels, models, strict=True):
+            label.set(color=teaching(key).colour, fontweight="bold")
+
+
+def short(title: str, most: int = 22) -> str:
+    """A title that fits on an axis; a long one keeps its beginning and its end, where versions differ."""
+    if len(title) <= most:
+        return title
+    return f"{title[: most // 2 - 1]}…{title[-(most // 2) :]}"
+
+
+def last_layer_figure(maps: dict[str, Tensor], models: list[Model], pictures: int) -> Figure:
+    """Last-layer CKA between models: CLS beside spatial tokens beside all."""
+    kinds = [k for k in TOKEN_TITLES if f"models/cka.last.{k}" in maps]
+    side = max(2.3, 0.42 * len(models) + 0.6) if len(models) > 4 else 0.95 * len(models) + 0.4
+    figure = Figure(figsize=(side * len(kinds) + 1.6, side + 1.1), layout="constrained")
+    panels = figure.subplots(1, len(kinds), squeeze=False)[0]
+    widest = 0.0
+    for number, (panel, kind) in enumerate(zip(panels, kinds, strict=True)):
+        sides = [maps[f"models/cka.last.{kind}{suffix}"].numpy() for suffix in ("", ".low", ".high", ".null")]
+        image = model_heatmap(panel, sides[0], models, low=sides[1], high=sides[2], name_rows=number == 0)
+        panel.set_title(TOKEN_TITLES[kind])
+        widest = max(widest, float(np.nanmax(sides[3], initial=0.0)))
+    colour_bar(figure, image, panels, "CKA")
+    note = f"{pictures} pictures; features that have nothing in common score 0 ± {2 * widest:.2f} (two deviations)"
+    headline(figure, "How alike are the last layers?", note)
+    return figure
+
+
+def depth_figure(maps: dict[str, Tensor], models: list[Model], kind: str) -> Figure:
+    """CKA of every depth with every depth: models with themselves on the diagonal, pairs beside it."""
+    having = [model for model in models if f"{model[0]}/cka.depth.{kind}" in maps]
+    count = len(having)
+    side = min(2.6 if count <= 2 else 1.9, 13.0 / count)
+    figure = Figure(figsize=(side * count + 1.7, side * count + 1.0), layout="constrained")
+    panels = figure.subplots(count, count, squeeze=False)
+    gap = 0.02 if count <= 8 else 0.008
+    figure.set_layout_engine("constrained", w_pad=gap, h_pad=gap, wspace=0, hspace=0)
+    colours = HEAT.copy()
+    colours.set_bad(ABSENT)
+    size = 9 if count <= 8 else 7
+    for i, (a, key_a) in enumerate(having):
+        for j, (b, key_b) in enumerate(having):
+            panel: Axes = panels[i, j]
+            matrix = _depth_matrix(maps, kind, a, b)
+            image = panel.imshow(
+                np.ma.masked_invalid(matrix), cmap=colours, vmin=0, vmax=1, origin="lower", aspect="auto"
+            )
+            panel.grid(False)
+            panel.set(xticks=[], yticks=[])
+            for spine in panel.spines.values():
+                spine.set(visible=i == j, color=INK, linewidth=1.2)
+            if j == 0:
+                panel.set_ylabel(short(a), color=teaching(key_a).colour, fontweight="bold", fontsize=size,
+                                 rotation=90 if count <= 8 else 0, ha="center" if count <= 8 else "right",
+                                 va="bottom" if count <= 8 else "center")  # fmt: skip
+                if count <= 4:
+                    layer_ticks(panel.yaxis, matrix.shape[0])
+            if i == count - 1:
+                panel.set_xlabel(short(b), color=teaching(key_b).colour, fontweight="bold", fontsize=size,
+                                 rotation=0 if count <= 8 else 90)  # fmt: skip
+                if count <= 4:
+                    layer_ticks(panel.xaxis, matrix.shape[1])
+    colour_bar(figure, image, list(panels.ravel()), "CKA")
+    sites = (
+        "after norm1 and norm2 of every layer" if any(_has_norms(maps, kind, m) for m, _ in having) else "every layer"
+    )
+    headline(
+        figure,
+        f"Which depths are alike? {TOKEN_TITLES[kind]}",
+        f"{sites}, the first at the lower left; framed: a model with itself",
+    )
+    return figure
+
+
+def _depth_matrix(maps: dict[str, Tensor], kind: str, a: str, b: str) -> np.ndarray:
+    if a == b:
+        return maps[f"{a}/cka.depth.{kind}"].numpy()
+    pair = maps.get(f"{a}/cka.depth.{kind}.{b}")
+    return pair.numpy() if pair is not None else maps[f"{b}/cka.depth.{kind}.{a}"].T.numpy()
+
+
+def _has_norms(maps: dict[str, Tensor], kind: str, model: str) -> bool:
+    """Two sites per layer."""
+    residual = maps.get(f"{model}/residual.attention.{kind}")
+    return residual is None or len(maps[f"{model}/cka.depth.{kind}"]) == 2 * len(residual)
+
+
+def layer_ticks(axis, sites: int) -> None:  # type: ignore[no-untyped-def]
+    """Layer numbers beside a depth map; two sites are one layer."""
+    layers = sites // 2
+    step = 1 if layers <= 6 else 3 if layers <= 12 else 6
+    wanted = [1, *range(step, layers + 1, step)] if step > 1 else list(range(1, layers + 1))
+    axis.set_ticks([2 * layer - 1.5 for layer in wanted], [str(layer) for layer in wanted], fontsize=7)
+
+
+def similarity_figure(maps: dict[str, Tensor], models: list[Model], titles: dict[str, str], pictures: int) -> Figure:
+    """Other similarities of the last layers: scores above the diagonal, what unrelated features get below it."""
+    kinds = [k for k in ("cls", "spatial") if any(f"models/similarity.{n}.{k}" in maps for n in titles)]
+    names = [n for n in titles if any(f"models/similarity.{n}.{k}" in maps for k in kinds)]
+    side = max(1.9, 0.3 * len(models) + 0.8)
+    figure = Figure(figsize=(side * len(names) + 1.9, side * len(kinds) + 1.2), layout="constrained")
+    panels = figure.subplots(len(kinds), len(names), squeeze=False)
+    for row, kind in enumerate(kinds):
+        for column, name in enumerate(names):
+            score = maps[f"models/similarity.{name}.{kind}"].numpy()
+            null = maps[f"models/similarity.{name}.{kind}.null"].numpy()
+            both = np.where(np.tri(len(models), k=-1, dtype=bool), null, score)
+            panel: Axes = panels[row, column]
+            image = model_heatmap(panel, both, models, name_rows=column == 0)
+            if row < len(kinds) - 1:
+                panel.set_xticklabels([])
+            panel.set_title(titles[name] if row == 0 else "", fontsize=9)
+            if column == 0:
+                panel.set_ylabel("CLS token" if kind == "cls" else "mean spatial token", color=FAINT)
+    colour_bar(figure, image, list(panels.ravel()), "similarity")
+    note = f"{pictures} pictures; above the diagonal the score, below it the score when pictures are shuffled"
+    headline(figure, "Other ways to say how alike the last layers are", note)
+    return figure
+
+
+def colour_bar(figure: Figure, image: AxesImage, panels, label: str) -> None:  # type: ignore[no-untyped-def]
+    bar = figure.colorbar(image, ax=panels, fraction=0.03, pad=0.015, aspect=22)
+    bar.set_label(label)
+    bar.outline.set_visible(False)
+
+
+def headline(figure: Figure, title: str, note: str) -> None:
+    """A question as title, and below it what a reader must know."""
+    height = figure.get_figheight()
+    figure.text(0.01, 1 + 0.34 / height, title, ha="left", va="bottom", fontsize=12, fontweight="bold", color=INK)
+    figure.text(0.01, 1 + 0.1 / height, note, ha="left", va="bottom", fontsize=8, color=FAINT)
