@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from PIL import Image
 from torch import Tensor
 
@@ -47,8 +46,8 @@ class Placement:
         return (points + 0.5 - offset) / scale - 0.5
 
     def _map(self, like: Tensor) -> tuple[Tensor, Tensor]:
-        scale = torch.tensor([self.resized[1] / self.picture[1], self.resized[0] / self.picture[0]])
-        return scale.to(like), torch.tensor([self.left, self.top]).to(like)
+        scale = [self.resized[1] / self.picture[1], self.resized[0] / self.picture[0]]
+        return like.new_tensor(scale), like.new_tensor([self.left, self.top])
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from vitscope.digest import digest_of
 from vitscope.errors import BadData
 from vitscope.models.backbone import Backbone
 from vitscope.progress import Progress, silent
+from vitscope.tasks.nearest import Array
 from vitscope.tasks.pooled import pooled_features
 
 TRAIN, TEST = ("train",), ("val", "test")  # names of subfolders, in order of preference
@@ -43,9 +44,9 @@ class LabelledSet:
 class LabelledFeatures:
     """Features by kind (`cls`, `mean`): L of (n, D) each; pictures that could not be read are in neither."""
 
-    train: Mapping[str, Sequence[Tensor]]
+    train: Mapping[str, Sequence[Array]]
     train_labels: Tensor  # int64 (n,)
-    test: Mapping[str, Sequence[Tensor]]
+    test: Mapping[str, Sequence[Array]]
     test_labels: Tensor
     test_positions: Tensor  # int64 (q,): which picture of the set each row is
     train_positions: Tensor
@@ -88,11 +89,19 @@ def divide(samples: SampleList, seed: int = 0) -> tuple[SampleList, SampleList]:
 
 
 def extract(
-    backbone: Backbone, dataset: LabelledSet, *, skipped: SkippedImages | None = None, progress: Progress = silent
+    backbone: Backbone,
+    dataset: LabelledSet,
+    *,
+    store: Path | None = None,
+    skipped: SkippedImages | None = None,
+    progress: Progress = silent,
 ) -> LabelledFeatures:
-    """Pooled features of every layer, one pass over both parts; pictures that cannot be read go to `skipped`."""
-    known = pooled_features(backbone, dataset.train, skipped=skipped, progress=progress)
-    asked = pooled_features(backbone, dataset.test, skipped=skipped, progress=progress)
+    """Pooled features of every layer, one pass over both parts; pictures that cannot be read go to `skipped`.
+
+    store: a folder for feature stores; None: in memory.
+    """
+    known = pooled_features(backbone, dataset.train, store=store, skipped=skipped, progress=progress)
+    asked = pooled_features(backbone, dataset.test, store=store, skipped=skipped, progress=progress)
     return LabelledFeatures(
         train=known.features,
         train_labels=_labels(dataset.train)[known.positions],

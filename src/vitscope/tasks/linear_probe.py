@@ -19,7 +19,7 @@ from vitscope.tasks.confidence import proportion_interval
 from vitscope.tasks.knn import within_top
 from vitscope.tasks.labelled import LabelledFeatures, LabelledSet, extract
 from vitscope.tasks.logistic import LogisticModel, fit
-from vitscope.tasks.nearest import CPU
+from vitscope.tasks.nearest import CPU, Array, read_rows
 
 # -- protocol (not in the paper) -----------------------------------------------------------------------------
 
@@ -82,9 +82,9 @@ def held_out(labels: Tensor, share: float, seed: int) -> Tensor:
 
 
 def evaluate(
-    train: Sequence[Tensor],
+    train: Sequence[Array],
     train_labels: Tensor,
-    test: Sequence[Tensor],
+    test: Sequence[Array],
     test_labels: Tensor,
     *,
     config: ProbeConfig = DEFAULT,
@@ -94,13 +94,13 @@ def evaluate(
     """Fit on `train`, ask about `test`, at every layer. train: L of (n, D); test: L of (q, D); labels (n,), (q,)."""
     if len(train_labels.unique()) < 2:
         raise BadData("a classifier needs two or more classes to tell apart: add pictures of another class")
-    layers = max(int(config.memory // (4 * train[0].numel())), 1)
+    layers = max(config.memory // (4 * len(train[0]) * read_rows(train[0], 0, 1).shape[1]), 1)
     parts = []
     with progress("linear probe", len(train)) as advance:
         for start in range(0, len(train), layers):
             some = slice(start, start + layers)
-            known = torch.stack([layer.float().to(device) for layer in train[some]])  # (B, n, D)
-            asked = torch.stack([layer.float().to(device) for layer in test[some]])
+            known = torch.stack([read_rows(layer, 0, len(layer)).to(device) for layer in train[some]])  # (B, n, D)
+            asked = torch.stack([read_rows(layer, 0, len(layer)).to(device) for layer in test[some]])
             parts.append(_probe(known, train_labels.to(device), asked, test_labels, config))
             advance(len(known))
     return ProbeScores(*(torch.cat(part, -1) for part in zip(*parts, strict=True)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Protocol
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -11,8 +13,15 @@ QUERY_BLOCK = 512  # queries compared at once
 BANK_BLOCK = 8192  # features they are compared with at once: with the line above, 16 MB of similarities
 GROUP = 8  # columns that are looked at through their maximum
 
-Array = Tensor | np.ndarray
 CPU = torch.device("cpu")
+
+
+class Array(Protocol):
+    """Rows of features, (n, D): a tensor, a numpy array or memory map, or a layer of a feature store."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: slice, /) -> Any: ...
 
 
 def nearest(queries: Array, bank: Array, k: int, *, device: torch.device = CPU) -> tuple[Tensor, Tensor]:
@@ -21,11 +30,11 @@ def nearest(queries: Array, bank: Array, k: int, *, device: torch.device = CPU) 
     queries: (q, D); bank: (n, D), arrays of any float type, on disk or in memory. No more than one block of
     similarities exists at a time, and each row of the bank is read once. device: where the arithmetic is done.
     """
-    wanted = F.normalize(_rows(queries, 0, len(queries)).to(device), dim=1)
+    wanted = F.normalize(read_rows(queries, 0, len(queries)).to(device), dim=1)
     cosines = torch.full((len(wanted), k), -torch.inf, device=device)
     positions = torch.zeros(len(wanted), k, dtype=torch.int64, device=device)
     for start in range(0, len(bank), BANK_BLOCK):
-        block = F.normalize(_rows(bank, start, start + BANK_BLOCK).to(device), dim=1)
+        block = F.normalize(read_rows(bank, start, start + BANK_BLOCK).to(device), dim=1)
         for first in range(0, len(wanted), QUERY_BLOCK):
             part = slice(first, first + QUERY_BLOCK)
             similarity = wanted[part] @ block.T  # (Q, M)
@@ -56,6 +65,7 @@ def _candidates(similarity: Tensor, threshold: Tensor, k: int) -> Tensor:
     return torch.cat([columns.flatten(1), rest], 1)
 
 
-def _rows(array: Array, start: int, end: int) -> Tensor:
+def read_rows(array: Array, start: int, end: int) -> Tensor:
+    """Rows as a float32 tensor."""
     part = array[start:end]
-    return (part if isinstance(part, Tensor) else torch.from_numpy(np.ascontiguousarray(part))).float()
+    return part.float() if isinstance(part, Tensor) else torch.from_numpy(np.array(part, dtype=np.float32))

@@ -139,7 +139,7 @@ def to_mask_paper(labels: Tensor, size: tuple[int, int], patch: tuple[int, int])
     pixels = (labels.shape[0] * patch[0], labels.shape[1] * patch[1])
     shares = F.interpolate(labels.permute(2, 0, 1)[None], size=pixels, mode="bilinear", align_corners=False)[0]
     low, high = shares.amin((1, 2), keepdim=True), shares.amax((1, 2), keepdim=True)
-    stretched = torch.where(high > 0, (shares - low) / (high - low), shares)
+    stretched = torch.where(high > low, (shares - low) / (high - low).clamp_min(1e-12), shares)
     return F.interpolate(strongest(stretched)[None, None].float(), size=size, mode="nearest-exact")[0, 0].to(
         torch.uint8
     )

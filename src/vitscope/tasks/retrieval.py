@@ -21,6 +21,7 @@ from vitscope.models.backbone import Backbone
 from vitscope.progress import Progress, silent
 from vitscope.results import Label, tidy
 from vitscope.tasks.geometry import ShrunkPreprocessing
+from vitscope.tasks.nearest import Array, read_rows
 from vitscope.tasks.pooled import PooledFeatures, pooled_features
 
 # -- protocol ------------------------------------------------------------------------------------------------
@@ -119,7 +120,7 @@ class RetrievalScores:
 
 
 def evaluate(
-    queries: Sequence[Tensor], database: Sequence[Tensor], truth: Sequence[RetrievalQuery], *, block: int = 256
+    queries: Sequence[Array], database: Sequence[Array], truth: Sequence[RetrievalQuery], *, block: int = 256
 ) -> RetrievalScores:
     """Rank the whole database for every query at every layer. queries: L of (q, D); database: L of (n, D)."""
     setups = SETUPS if any(query.hard for query in truth) else (ALL,)
@@ -129,9 +130,9 @@ def evaluate(
     shown = min(10, len(database[0]))
     first = torch.zeros(*shape, shown, dtype=torch.int64)
     for layer, (asked, known) in enumerate(zip(queries, database, strict=True)):
-        known = F.normalize(known.float(), dim=1)
+        candidates = F.normalize(read_rows(known, 0, len(known)), dim=1)
         for start in range(0, len(truth), block):
-            similarity = F.normalize(asked[start : start + block].float(), dim=1) @ known.T
+            similarity = F.normalize(read_rows(asked, start, start + block), dim=1) @ candidates.T
             orders = similarity.argsort(dim=1, descending=True, stable=True)  # (Q, n)
             first[start : start + block, layer] = orders[:, :shown]
             for i, order in enumerate(orders.numpy(), start):
@@ -190,7 +191,9 @@ def _picked(known: PooledFeatures, positions: Sequence[int]) -> PooledFeatures:
     row = {position: i for i, position in enumerate(known.positions.tolist())}
     asked = [number for number, position in enumerate(positions) if position in row]
     rows = [row[positions[number]] for number in asked]
-    features = {kind: [layer[rows] for layer in layers] for kind, layers in known.features.items()}
+    features = {
+        kind: [read_rows(layer, 0, len(layer))[rows] for layer in layers] for kind, layers in known.features.items()
+    }
     return PooledFeatures(features, torch.tensor(asked, dtype=torch.int64))
 
 

@@ -55,6 +55,7 @@ class TaskConfig:
     probe: bool = True
     seed: int = 0  # of resampling, and of the pictures on which the probe's penalty is chosen
     masks: Path | None = None  # where predicted masks are written; None: nowhere
+    store: Path | None = None  # where pooled features are kept; None: in memory
     skip_limit: int = 50  # unreadable pictures that are passed over
 
 
@@ -87,7 +88,7 @@ class _Study:
 
     def classify(self, data: LabelledSet) -> None:
         skipped = self._skipped()
-        features = extract(self.backbone, data, skipped=skipped, progress=self.progress)
+        features = extract(self.backbone, data, store=self.config.store, skipped=skipped, progress=self.progress)
         name, origin = name_of_labelled(data), f"{data.train.origin}, {data.test.origin}"
         label = self._label(name, data.digest, origin, len(data.train) + len(data.test), "knn", {"ks": knn.KS})
         found = knn.run(self.backbone, data, features=features, progress=self.progress)

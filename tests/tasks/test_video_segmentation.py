@@ -1,0 +1,142 @@
+"""Video segmentation: scores of whole sequences, all layers from one extraction, official layouts and results."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from tests.tasks.conftest import square_at, tiny_backbone
+from vitscope.data.davis import open_videos
+from vitscope.models.backbone import Backbone
+from vitscope.results import Label
+from vitscope.tasks import video_segmentation as video
+from vitscope.tasks.davis_results import davis_palette, write_masks
+from vitscope.tasks.dense import dense_features
+from vitscope.tasks.video_segmentation import CORRECTED, PAPER, SequenceScores, VideoConfig, VideoScores
+
+LABEL = Label("m", "none", "d", "p")
+
+
+def shown(mask: np.ndarray, patch: int = 8) -> torch.Tensor:
+    """Features of a network that sees nothing but the labels: (1, h, w, C)."""
+    cells = torch.from_numpy(mask[patch // 2 :: patch, patch // 2 :: patch].astype(np.int64))
+    return torch.nn.functional.one_hot(cells, 4).float()[None]
+
+
+@pytest.mark.parametrize("protocol", [CORRECTED, PAPER])
+def test_a_network_that_sees_the_objects_follows_them(protocol: video.Protocol) -> None:
+    masks = [square_at(8 * number, 16, side=16) for number in range(5)]  # moves a token per frame
+    scores = video.evaluate([shown(mask) for mask in masks], masks, (8, 8), protocol=protocol)
+    assert scores is not None
+    assert scores.region.shape == (1, 1, 3)  # the first and the last frame do not count
+    assert scores.region.min() > 0.6  # a square comes back with round corners: 8-pixel tokens, upsampled
+
+
+def test_labels_with_gaps_keep_their_numbers() -> None:
+    masks = [square_at(8, 8, label=3), square_at(16, 8, label=3), square_at(24, 8, label=3)]
+    found = list(video.follow([shown(mask) for mask in masks], masks[0], (8, 8)))
+    assert [sorted(np.unique(frame).tolist()) for frame in found] == [[0, 3]] * 3
+    assert np.array_equal(found[0][0], masks[0])  # the given mask, not what the grid makes of it
+
+
+def test_objects_absent_from_the_first_frame_are_not_counted() -> None:
+    masks = [square_at(8, 8) for _ in range(4)]
+    masks[2][40:48, 40:48] = 2
+    scores = video.evaluate([shown(mask) for mask in masks], masks, (8, 8))
+    assert scores is not None
+    assert scores.region.shape == (1, 1, 2)
+
+
+def test_a_video_without_masks_between_first_and_last_is_followed_but_not_scored() -> None:
+    masks = [square_at(8, 8) for _ in range(4)]
+    seen: list[int] = []
+    truth = [masks[0], None, None, masks[3]]
+    scores = video.evaluate([shown(mask) for mask in masks], truth, (8, 8), watch=lambda number, _: seen.append(number))
+    assert scores is None
+    assert seen == [0, 1, 2, 3]
+
+
+def test_a_datasets_score_is_the_mean_over_objects() -> None:
+    one = SequenceScores("one", np.full((2, 1, 4), 0.8), np.full((2, 1, 4), 0.6))
+    three = SequenceScores("three", np.full((2, 3, 4), 0.4), np.full((2, 3, 4), 0.2))
+    rows = {(r["measure"], r["variant"], r["layer"]): r for t in VideoScores((one, three)).rows(LABEL, "corrected")
+            for r in t.rows(named=True)}  # fmt: skip
+    assert rows["video_j_mean", "", 1]["value"] == pytest.approx((0.8 + 3 * 0.4) / 4)
+    assert rows["video_j&f", "", 2]["value"] == pytest.approx((0.7 + 3 * 0.3) / 4)
+    assert rows["video_j&f", "three 2", 1]["value"] == pytest.approx(0.3)
+    assert rows["video_j_recall", "", 1]["value"] == pytest.approx(0.25)
+    assert rows["video_j&f", "", 1]["ci_low"] == pytest.approx(0.3)  # both draws are the sequence of three
+    assert rows["video_j&f", "", 1]["ci_high"] == pytest.approx(0.7)
+    assert rows["video_j&f", "", 1]["n"] == 2
+
+
+def test_layer_l_of_one_extraction_is_a_run_that_extracts_only_layer_l(davis: Path) -> None:
+    backbone = tiny_backbone(depth=3)
+    data = open_videos(davis)
+    every = video.run(backbone, data)
+    for layer in range(3):
+        cut = tiny_backbone(depth=3)
+        cut.module.blocks = cut.module.blocks[: layer + 1]  # type: ignore[index]  # the network, stopped after this layer
+        shallow = replace(cut, module=cut.module)
+        last = video.run(shallow, data)
+        for a, b in zip(every.sequences, last.sequences, strict=True):
+            np.testing.assert_array_equal(a.region[layer], b.region[-1])
+            np.testing.assert_array_equal(a.boundary[layer], b.boundary[-1])
+
+
+def test_official_layout_with_void_late_objects_and_grey_frames(
+    backbone: Backbone, davis: Path, tmp_path: Path
+) -> None:
+    data = open_videos(davis)
+    out = tmp_path / "results"
+    scores = video.run(backbone, data, watch=lambda s, n, masks: write_masks(out, s, n, masks))
+    assert {s.name: s.region.shape for s in scores.sequences} == {"pair": (3, 2, 4), "late": (3, 1, 4)}
+    files = sorted(path.relative_to(out).as_posix() for path in out.rglob("*.png"))
+    assert len(files) == 3 * 2 * 6
+    assert files[0] == "layer-01/late/00000.png"
+    first = Image.open(out / "layer-02/pair/00000.png")
+    assert first.mode == "P"
+    given = data.sequences[0].labels(0)
+    np.testing.assert_array_equal(np.asarray(first), given)  # void is background by now
+    assert (first.getpalette() or [])[:9] == [0, 0, 0, 128, 0, 0, 0, 128, 0]
+
+
+def test_both_protocols_run_and_differ_in_name_only_for_the_results(backbone: Backbone, davis: Path) -> None:
+    data = open_videos(davis)
+    for protocol in (PAPER, CORRECTED):
+        scores = video.run(backbone, data, VideoConfig(protocol))
+        rows = scores.rows(LABEL, protocol.name)
+        assert {value for table in rows for value in table["protocol"].to_list()} == {protocol.name}
+        assert all(0 <= v <= 1 for t in rows for v in t["value"].to_list() if "decay" not in t["measure"][0])
+
+
+def test_a_folder_of_frames_with_a_first_mask(backbone: Backbone, tmp_path: Path) -> None:
+    folder = tmp_path / "walk"
+    folder.mkdir()
+    for number in range(3):
+        Image.new("RGB", (50, 40), (number * 40, 80, 90)).save(folder / f"frame{number}.png")
+    Image.fromarray(square_at(10, 10, size=(50, 40)) * np.uint8(255)).save(folder / "mask.png")
+    seen = []
+    scores = video.run(backbone, open_videos(folder), watch=lambda s, n, masks: seen.append(masks.shape))
+    assert scores.sequences == ()
+    assert scores.per_object() == {"j&f": []}
+    assert seen == [(3, 40, 50)] * 3
+
+
+def test_half_precision_storage_hardly_changes_features(backbone: Backbone, davis: Path) -> None:
+    picture = open_videos(davis).sequences[0].frame(0)
+    full, half = (dense_features(backbone, picture, dtype=dtype) for dtype in (torch.float32, torch.float16))
+    torch.testing.assert_close(half.float(), full, rtol=1e-3, atol=1e-4)
+
+
+def test_the_palette_is_pascals() -> None:
+    palette = np.frombuffer(davis_palette(), np.uint8).reshape(256, 3)
+    assert palette[3].tolist() == [128, 128, 0]
+    assert palette[8].tolist() == [64, 0, 0]
+    assert palette[255].tolist() == [224, 224, 192]
+    assert len(np.unique(palette, axis=0)) == 256
