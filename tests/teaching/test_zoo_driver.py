@@ -7,20 +7,21 @@ import torch
 
 from tests.teaching.tiny import OPTIONS
 from vitscope.models import load
-from vitscope.teaching import world, zoo
+from vitscope.teaching import courses, world, zoo
 from vitscope.teaching.loop import CHECKPOINT
 
 
 @pytest.fixture
 def tiny(monkeypatch, tmp_path):
-    monkeypatch.setattr(zoo, "OPTIONS", OPTIONS)
-    monkeypatch.setattr(zoo, "SIZE", 16)
-    monkeypatch.setattr(zoo, "IMAGES", 64)
-    courses = {"fs": zoo.Course(batch=8, images=80), "mae": zoo.Course(batch=16, images=96)}
-    monkeypatch.setattr(zoo, "COURSES", courses)
-    full = world.monitor
+    monkeypatch.setattr(courses, "OPTIONS", OPTIONS)
+    monkeypatch.setattr(courses, "SIZE", 16)
+    monkeypatch.setattr(courses, "IMAGES", 64)
+    taught = {"fs": courses.Course(batch=8, images=80), "mae": courses.Course(batch=16, images=96)}
+    monkeypatch.setattr(courses, "COURSES", taught)
     monkeypatch.setattr(
-        zoo, "monitor", lambda folder, train, size: full(folder, train, size, bank=32, queries=16)
+        courses,
+        "monitor",
+        lambda folder, train, size: world.monitor(folder, train, size, bank=32, queries=16),
     )
     return tmp_path
 
@@ -33,6 +34,8 @@ def test_training_ends_when_every_course_is_done_and_ships_cards(tiny, capsys):
     assert steps == {"fs": 10, "mae": 6}
     zoo.status(tiny)
     assert "fs           80 images" in capsys.readouterr().out
+    zoo.status(tiny, look=True)
+    assert capsys.readouterr().out.count("UNC cls") == 2
     zoo.ship(tiny, tiny / "shelf", share=0.5)
     after = {key: torch.load(tiny / key / CHECKPOINT, weights_only=True)["step"] for key in ("fs", "mae")}
     assert after == steps  # the trunk is left as it was
@@ -45,8 +48,8 @@ def test_training_ends_when_every_course_is_done_and_ships_cards(tiny, capsys):
 def test_the_least_taught_is_chosen_and_a_taught_one_is_left_alone(tiny):
     zoo.train(tiny, minutes=10, only=("mae",))
     with (
-        zoo.locked(tiny / "fs" / "lock", wait=False) as mine,
-        zoo.locked(tiny / "fs" / "lock", wait=False) as other,
+        courses.locked(tiny / "fs" / "lock", wait=False) as mine,
+        courses.locked(tiny / "fs" / "lock", wait=False) as other,
     ):
         assert mine
         assert not other

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import math
-import signal
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from vitscope.data.folders import open_images
 from vitscope.data.samples import SampleList
@@ -22,9 +17,10 @@ from vitscope.digest import digest_of
 from vitscope.errors import VitscopeError
 from vitscope.teaching.captions import read_captions
 from vitscope.teaching.card import learning_curve, write_card
+from vitscope.teaching.display import interruptible, shown
 from vitscope.teaching.distributed import barrier, process_group, rank, world
 from vitscope.teaching.images import ImageFiles, TrainingImages, open_training_images
-from vitscope.teaching.loop import Point, Run, Settings
+from vitscope.teaching.loop import Run, Settings
 from vitscope.teaching.monitor import Monitor
 from vitscope.teaching.optimiser import Rates
 from vitscope.teaching.schedule import Schedule
@@ -211,52 +207,6 @@ def watch(taught: SampleList, held: SampleList, size: tuple[int, int], seed: int
         return torch.tensor([-1 if label is None else label for label in samples.labels])
 
     return Monitor(pixels(bank), labels(bank), {"held_out": (pixels(held), labels(held))})
-
-
-@contextmanager
-def shown(run: Run, title: str) -> Iterator[None]:
-    """A bar with loss and k-NN on a terminal, plain lines elsewhere."""
-    console = Console(stderr=True)
-    if rank() != 0 or not console.is_terminal:
-        run.on_point = lambda point: print(f"{title}: {describe(point, run)}", file=sys.stderr, flush=True)
-        yield
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task(title, total=run.schedule.total, completed=run.step)
-        run.on_point = lambda point: bar.update(
-            task, completed=point.step, description=f"{title}: {describe(point, run)}"
-        )
-        yield
-
-
-def describe(point: Point, run: Run) -> str:
-    """One line about a point of the learning curve, with the last known k-NN."""
-    looks = [p.knn["held_out"] for p in run.curve if p.knn]
-    knn = f", k-NN {max([*(looks[-1]['cls'] or []), *looks[-1]['patch']]):.3f}" if looks else ""
-    return f"step {point.step}/{run.schedule.total}, loss {point.loss:.4f}{knn}"
-
-
-@contextmanager
-def interruptible() -> Iterator[list[int]]:
-    """While this is open, the first interrupt or termination is only noted, so that a checkpoint can be written."""
-    received: list[int] = []
-
-    def note(number: int, _: object) -> None:
-        if received:
-            raise KeyboardInterrupt
-        received.append(number)
-
-    try:
-        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not the main thread: signals are somebody else's business
-        yield received
-        return
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def provenance(run: Run, samples: SampleList, recipe: Any) -> dict[str, Any]:

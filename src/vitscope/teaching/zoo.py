@@ -10,129 +10,29 @@ least time, teaches it for a slice, and puts it back. It may be killed at any mo
 
 from __future__ import annotations
 
-import fcntl
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 from cyclopts import App
 
-from vitscope.digest import digest_of
+from vitscope.teaching import courses
 from vitscope.teaching.card import learning_curve, write_card
-from vitscope.teaching.images import StoredImages
-from vitscope.teaching.loop import CHECKPOINT, Point, Run, Settings
-from vitscope.teaching.monitor import Monitor
+from vitscope.teaching.courses import classroom, locked, open_run
+from vitscope.teaching.loop import CHECKPOINT, Point, Run
+from vitscope.teaching.monitor import LayerScores, Monitor
 from vitscope.teaching.schedule import Schedule
-from vitscope.teaching.teachers import create_teacher, recipe_for
+from vitscope.teaching.teachers import recipe_for
 from vitscope.teaching.vit import create_encoder
-from vitscope.teaching.world import monitor, rendered
 
-ARCHITECTURE = "vit_tiny_patch16_224"
-OPTIONS: dict[str, Any] = {"img_size": 64, "patch_size": 8, "embed_dim": 64, "depth": 12, "num_heads": 4}
-SIZE = 64
-IMAGES = 60_000  # rendered pictures, the same for all
-SEED = 0
-WARMUP = 300  # steps
 ROOT = Path("runs/zoo")
 SHELF = Path(__file__).parents[1] / "models" / "zoo"
 
 app = App(help=__doc__, help_format="plaintext")
-
-
-@dataclass(frozen=True)
-class Course:
-    """How one network of the zoo is taught."""
-
-    batch: int = 64
-    images: int = 10_000_000  # seen on the plateau before the network is done
-    changes: dict[str, Any] = field(default_factory=dict)  # of the teacher's recipe
-
-
-COURSES: dict[str, Course] = {
-    "fs": Course(),
-    "clip": Course(),
-    "dino": Course(),
-    "moco": Course(batch=128),
-    "mae": Course(),
-    "beit": Course(),
-}
-
-
-@contextmanager
-def locked(path: Path, *, wait: bool) -> Iterator[bool]:
-    """Whether this process alone holds the lock; the system releases it when the process ends, however it ends."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            yield False
-            return
-        yield True
-
-
-def classroom(root: Path) -> tuple[StoredImages, Monitor]:
-    """The images of the zoo, rendered if they are not there yet, and the test sets."""
-    folder = root / "world"
-    with locked(folder / "lock", wait=True):
-        images = rendered(folder, "train", IMAGES, SIZE)
-        return images, monitor(folder, images, SIZE)
-
-
-def identity(key: str, images: StoredImages) -> dict[str, Any]:
-    """What must not change between slices."""
-    recipe = digest_of([asdict(recipe_for(key, COURSES[key].changes)), COURSES[key].batch, SEED])
-    return {
-        "teacher": key,
-        "architecture": ARCHITECTURE,
-        "options": OPTIONS,
-        "data": images.digest,
-        "recipe": recipe,
-    }
-
-
-def open_run(folder: Path, key: str, images: StoredImages, watch: Monitor | None, schedule: Schedule) -> Run:
-    """The run of one network, at its start."""
-    course = COURSES[key]
-    teacher = create_teacher(
-        key, ARCHITECTURE, OPTIONS, images, seed=SEED, recipe=recipe_for(key, course.changes)
-    )
-    return Run(
-        folder,
-        teacher,
-        images,
-        schedule,
-        Settings(batch=course.batch, seed=SEED),
-        identity=identity(key, images),
-        monitor=watch,
-        on_point=lambda point: report(key, point),
-    )
-
-
-def report(key: str, point: Point) -> None:
-    if point.knn or point.step % 500 == 0:
-        best = {name: max((scores["cls"] or []) + scores["patch"]) for name, scores in point.knn.items()}
-        logs = " ".join(f"{name} {value:.3f}" for name, value in {**point.logs, **best}.items())
-        print(
-            f"{time.strftime('%H:%M')} {key:5} {point.images:>9,} images {point.cpu_seconds / 60:7.1f} min "
-            f"loss {point.loss:.4f} {logs}",
-            flush=True,
-        )
-
-
-def time_spent(folder: Path) -> float:
-    """CPU-seconds of the checkpoint in a folder."""
-    path = folder / CHECKPOINT
-    return (
-        float(torch.load(path, map_location="cpu", weights_only=True)["cpu_seconds"])
-        if path.exists()
-        else 0.0
-    )
 
 
 @app.command
@@ -153,54 +53,92 @@ def train(root: Path = ROOT, *, minutes: float = 12.0, only: tuple[str, ...] = (
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _: stopping.append(received))
     images, watch = classroom(root)
-    keys = list(only or COURSES)
+    keys = list(only or courses.COURSES)
     while keys and not stopping:
         for key in sorted(keys, key=lambda key: time_spent(root / key)):
             with locked(root / key / "lock", wait=False) as mine:
                 if not mine:
                     continue
-                course = COURSES[key]
-                run = open_run(
-                    root / key, key, images, watch, Schedule(WARMUP, course.images // course.batch)
-                )
+                course = courses.COURSES[key]
+                schedule = Schedule(courses.WARMUP, course.images // course.batch)
+                run = open_run(root / key, key, images, schedule, watch=watch, on_point=reporter(key))
                 run.resume()
                 end = run.cpu_seconds + minutes * 60
                 run.train(stop=lambda: bool(stopping) or run.cpu_seconds >= end)  # noqa: B023 - called at once
-                if run.step == run.schedule.total:
+                if run.step == schedule.total:
                     keys.remove(key)
             break
         else:
             time.sleep(10)  # every network is being taught by another process
 
 
+def reporter(key: str) -> Any:
+    """Prints a line for each look at the features."""
+
+    def report(point: Point) -> None:
+        if point.knn:
+            best = {name: max((scores["cls"] or []) + scores["patch"]) for name, scores in point.knn.items()}
+            print(time.strftime("%H:%M"), progress(key, point.images, point), numbers(best), flush=True)
+
+    return report
+
+
+def progress(key: str, images: int, point: Point | None, seconds: float | None = None) -> str:
+    """One line: images seen, CPU time, loss and what else the teacher watches."""
+    spent = seconds if seconds is not None else point.cpu_seconds if point else 0.0
+    line = f"{key:5} {images:>9,} images {spent / 60:7.1f} CPU-min"
+    return line if point is None else f"{line} loss {point.loss:.4f} {numbers(point.logs)}"
+
+
+def numbers(values: Mapping[str, float]) -> str:
+    return " ".join(f"{name} {value:.3f}" for name, value in values.items())
+
+
+def time_spent(folder: Path) -> float:
+    """CPU-seconds of the checkpoint in a folder."""
+    path = folder / CHECKPOINT
+    return (
+        float(torch.load(path, map_location="cpu", weights_only=True)["cpu_seconds"])
+        if path.exists()
+        else 0.0
+    )
+
+
 @app.command
-def status(root: Path = ROOT, *, layers: bool = True) -> None:
-    """Print for each network: images seen, CPU time, loss, and k-NN of each layer at its last look.
+def status(root: Path = ROOT, *, look: bool = False) -> None:
+    """Print for each network: images seen, CPU time, loss, and k-NN of each layer.
 
     Parameters
     ----------
     root:
         Folder of checkpoints.
-    layers:
-        Show every layer, not only the best.
+    look:
+        Measure k-NN now (some 20 CPU-seconds per network), instead of showing the last measurement.
     """
-    for key in COURSES:
+    torch.set_num_threads(1)
+    room = classroom(root) if look else None
+    for key, course in courses.COURSES.items():
         path = root / key / CHECKPOINT
         if not path.exists():
             print(f"{key:5} not begun")
             continue
         state = torch.load(path, map_location="cpu", weights_only=True)
         curve = [Point(**point) for point in state["curve"]]
-        print(
-            f"{key:5} {state['step'] * COURSES[key].batch:>9,} images {state['cpu_seconds'] / 60:7.1f} CPU-min "
-            f"loss {curve[-1].loss if curve else float('nan'):.4f} "
-            + " ".join(f"{name} {value:.3f}" for name, value in (curve[-1].logs if curve else {}).items())
-        )
+        images = state["step"] * course.batch
+        print(progress(key, images, curve[-1] if curve else None, state["cpu_seconds"]))
         looks = [point for point in curve if point.knn]
-        for name, scores in (looks[-1].knn if looks else {}).items():
-            for kind, values in scores.items():
-                shown = " ".join(f"{value:.3f}" for value in values) if layers else f"best {max(values):.3f}"
-                print(f"      {name} {kind:5} {shown}  (at {looks[-1].images:,} images)")
+        if room is not None:
+            run = open_run(root / key, key, room[0], Schedule(courses.WARMUP))
+            run.resume()
+            scores = {name: vars(score) for name, score in room[1](run.teacher.encoder).items()}
+        else:
+            scores = looks[-1].knn if looks else {}
+            images = looks[-1].images if looks else 0
+        for name, score in scores.items():
+            for kind, values in score.items():
+                print(
+                    f"      {name} {kind:5} {' '.join(f'{value:.3f}' for value in values)}  (at {images:,})"
+                )
 
 
 @app.command
@@ -224,24 +162,24 @@ def ship(
     """
     torch.set_num_threads(1)
     images, watch = classroom(root)
-    for key in only or (*COURSES, "none"):
+    for key in only or (*courses.COURSES, "none"):
         if key == "none":
             ship_untaught(to, watch, half)
             continue
-        folder = root / "cooled" / key
-        trunk = torch.load(root / key / CHECKPOINT, map_location="cpu", weights_only=True)
-        cooldown = max(1, round(trunk["step"] * share))
-        schedule = Schedule(WARMUP, trunk["step"] + cooldown, cooldown)
-        run = open_run(folder, key, images, watch, schedule)
-        run.resume(root / key / CHECKPOINT)
+        trunk = root / key / CHECKPOINT
+        steps = int(torch.load(trunk, map_location="cpu", weights_only=True)["step"])
+        cooldown = max(1, round(steps * share))
+        schedule = Schedule(courses.WARMUP, steps + cooldown, cooldown)
+        run = open_run(root / "cooled" / key, key, images, schedule, watch=watch, on_point=reporter(key))
+        run.resume(trunk)
         run.train()
         write_card(
             to,
             key,
             run.teacher.encoder,
             name=f"zoo/{key}",
-            architecture=ARCHITECTURE,
-            options=OPTIONS,
+            architecture=courses.ARCHITECTURE,
+            options=courses.OPTIONS,
             teaching=key,
             provenance=provenance(key, run),
             half=half,
@@ -254,32 +192,38 @@ def provenance(key: str, run: Run) -> dict[str, Any]:
     return {
         "data": f"menagerie, {len(run.images):,} rendered images of the nature-like world",
         "data_digest": run.images.digest,
-        "recipe": asdict(recipe_for(key, COURSES[key].changes)),
-        "seed": SEED,
+        "recipe": asdict(recipe_for(key, courses.COURSES[key].changes)),
+        "seed": run.settings.seed,
         "batch": run.settings.batch,
         "optimiser": asdict(run.settings.rates),
         "images_seen": run.step * run.settings.batch,
         "cooldown_images": run.schedule.cooldown * run.settings.batch,
         "cpu_seconds": round(run.cpu_seconds),
         "loss": round(run.curve[-1].loss, 4),
-        "knn": {name: {k: v for k, v in scores.items() if v} for name, scores in looks[-1].knn.items()},
+        "knn": {name: {kind: v for kind, v in scores.items() if v} for name, scores in looks[-1].knn.items()},
         "learning_curve": learning_curve(looks),
     }
 
 
 def ship_untaught(to: Path, watch: Monitor, half: bool) -> None:
     """The network that all six began as."""
-    vit = create_encoder(ARCHITECTURE, OPTIONS, SEED)
-    scores = {name: {k: v for k, v in vars(s).items() if v} for name, s in watch(vit).items()}
+    vit = create_encoder(courses.ARCHITECTURE, courses.OPTIONS, courses.SEED)
+    scores: dict[str, LayerScores] = watch(vit)
     write_card(
         to,
         "none",
         vit,
         name="zoo/none",
-        architecture=ARCHITECTURE,
-        options=OPTIONS,
+        architecture=courses.ARCHITECTURE,
+        options=courses.OPTIONS,
         teaching="none",
-        provenance={"seed": SEED, "images_seen": 0, "knn": scores},
+        provenance={
+            "seed": courses.SEED,
+            "images_seen": 0,
+            "knn": {
+                name: {kind: v for kind, v in vars(score).items() if v} for name, score in scores.items()
+            },
+        },
         half=half,
     )
 
