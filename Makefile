@@ -23,10 +23,10 @@ demo: $(READY)  ## the study on what ships with vitscope, ending with where to l
 	$(BIN)/vitscope demo
 
 test: $(READY) lint  ## lint, types and all quick tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 test-slow: $(READY)  ## the heavy cases too
-	$(BIN)/python -m pytest -m "slow or not slow"
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "slow or not slow"
 
 lint: $(READY)  ## ruff and mypy
 	$(BIN)/ruff check .

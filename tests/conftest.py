@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # no test may reach a hub
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -20,7 +21,7 @@ import vitscope  # noqa: F401  (makes timm importable)
 from vitscope.data.batches import Batch
 from vitscope.statistic import Statistic
 
-torch.set_num_threads(min(2, os.cpu_count() or 1))
+torch.set_num_threads(1)  # tests run in several processes: threads on top of that only get in each other's way
 
 
 @pytest.fixture

@@ -45,7 +45,6 @@ def test_every_analysis_belongs_to_a_role():
         ({"analyses": ["video"]}, "needs data.video"),
         ({"analyses": ["telepathy"]}, "analyses"),
         ({"protocols": ["improved"]}, "protocols"),
-        ({"shard": 100, "cka_block": 32}, "multiple of cka_block"),
         ({"title": ""}, "title"),
     ],
 )

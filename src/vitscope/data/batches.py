@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -113,6 +113,38 @@ def batches(
         raise BadData(f"none of the {len(samples)} images can be used ({' '.join(reason).strip()})")
 
 
+class DecodedPictures:
+    """Decoded pictures kept in memory, so that several models of one input size decode them once: `decoded_once`."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self.left = most_bytes
+        self.kept: dict[tuple[object, ...], Prepared] = {}
+
+    def keep(self, key: tuple[object, ...], item: Prepared) -> None:
+        size = 0 if item.image is None else item.image.nbytes
+        size += 0 if item.annotations is None else item.annotations.coverage.nbytes
+        if size <= self.left:
+            self.left -= size
+            self.kept[key] = item
+
+
+_decoded: DecodedPictures | None = None
+
+
+@contextmanager
+def decoded_once(most_bytes: int = 2 << 30) -> Iterator[None]:
+    """Within it, pictures that were decoded are kept, as many as fit; a later pass with the same geometry reuses them.
+
+    Only for decoding in this process (`workers=0`).
+    """
+    global _decoded
+    before, _decoded = _decoded, DecodedPictures(most_bytes)
+    try:
+        yield
+    finally:
+        _decoded = before
+
+
 class Preparation(Dataset[Prepared]):
     """Index to decoded, cropped pixels and masks: what threads and worker processes do."""
 
@@ -125,14 +157,23 @@ class Preparation(Dataset[Prepared]):
         return len(self.samples)
 
     def __getitem__(self, index: int) -> Prepared:
+        if _decoded is None:
+            return self.prepare(index)
+        sample, how = self.samples[index], self.preprocessing
+        key = (type(sample), sample.id, sample.path, how.size, how.interpolation, self.annotations)
+        if key in _decoded.kept:
+            return replace(_decoded.kept[key], index=index)
+        item = self.prepare(index)
+        _decoded.keep(key, item)
+        return item
+
+    def prepare(self, index: int) -> Prepared:
         sample = self.samples[index]
         try:
             picture = sample.load()
             image = torch.from_numpy(np.array(self.preprocessing.geometry(picture))).permute(2, 0, 1)
             regions = (
-                annotate(sample, (picture.height, picture.width), self.preprocessing)
-                if self.annotations
-                else None
+                annotate(sample, (picture.height, picture.width), self.preprocessing) if self.annotations else None
             )
         except BadImage as error:
             return Prepared(index, reason=error.reason)
@@ -145,9 +186,7 @@ def annotate(sample: Sample, size: tuple[int, int], preprocessing: Preprocessing
     for row, annotation in zip(coverage, sample.annotations, strict=True):
         region = annotation.decode()  # bool (H, W)
         if region.shape != size:
-            raise BadImage(
-                sample.path, f"is {size[1]}x{size[0]} but its mask is {region.shape[1]}x{region.shape[0]}"
-            )
+            raise BadImage(sample.path, f"is {size[1]}x{size[0]} but its mask is {region.shape[1]}x{region.shape[0]}")
         mask = Image.fromarray(region.view(np.uint8) * np.uint8(255))
         row[:] = np.asarray(preprocessing.geometry(mask, Image.Resampling.BOX))
     categories = torch.tensor([annotation.category for annotation in sample.annotations], dtype=torch.int64)
@@ -169,12 +208,8 @@ def _in_threads(prepare: Preparation, batch_size: int) -> Generator[list[Prepare
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _in_processes(
-    prepare: Preparation, batch_size: int, workers: int
-) -> Generator[list[Prepared], None, None]:
-    loader = DataLoader(
-        prepare, batch_size, num_workers=workers, collate_fn=_as_list, prefetch_factor=BATCHES_AHEAD
-    )
+def _in_processes(prepare: Preparation, batch_size: int, workers: int) -> Generator[list[Prepared], None, None]:
+    loader = DataLoader(prepare, batch_size, num_workers=workers, collate_fn=_as_list, prefetch_factor=BATCHES_AHEAD)
     yield from loader
 
 
@@ -189,10 +224,6 @@ def _collate(samples: SampleList, items: Sequence[Prepared], annotations: bool) 
         images=torch.stack([item.image for item in items if item.image is not None]),
         indices=torch.tensor([item.index for item in items], dtype=torch.int64),
         ids=[sample.id for sample in members],
-        labels=torch.tensor(labels, dtype=torch.int64)
-        if all(label is not None for label in labels)
-        else None,
-        annotations=[item.annotations for item in items if item.annotations is not None]
-        if annotations
-        else None,
+        labels=torch.tensor(labels, dtype=torch.int64) if all(label is not None for label in labels) else None,
+        annotations=[item.annotations for item in items if item.annotations is not None] if annotations else None,
     )

@@ -31,6 +31,7 @@ class Backbone:
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     weights_digest: str = ""
     notes: tuple[str, ...] = ()  # what a reader of its results must know
+    pictures_traced: int = 0  # forward passes so far: what proves that nothing was computed twice
 
     def __post_init__(self) -> None:
         check_observable(self.module, self.name)
@@ -55,6 +56,7 @@ class Backbone:
         if tuple(images.shape[-2:]) != self.preprocessing.size:
             raise ValueError(f"'{self.name}' takes {self.preprocessing.size} pictures, not {tuple(images.shape[-2:])}")
         x = self.preprocessing.normalise(images.to(self.device, non_blocking=True))
+        self.pictures_traced += len(images)
         with autocast(self.device):
             return trace(self.module, x, observers, layout=self.layout, name=self.name)
 

@@ -14,6 +14,7 @@ from vitscope.study.plan import Job, Plan
 
 OVERHEAD = 1.4  # decoding, statistics and scores on top of the forward passes
 MEASURED_FOR = 0.2  # seconds
+BATCH = 32  # pictures traced at a time
 PER_HEAD = 3000  # bytes of results per layer and head
 
 
@@ -37,7 +38,7 @@ def estimate(plan: Plan, folder: StudyFolder | None) -> list[Estimate]:
         shape = shapes[job.title]
         done = folder is not None and folder.is_done(job.digest)
         operations = 2 * shape.parameters * shape.tokens * job.count
-        attention = 4 * shape.heads * shape.tokens**2 * 4 * max(plan.study.cka_block if job.role == "images" else 8, 1)
+        attention = 3 * 4 * shape.heads * shape.tokens**2 * BATCH
         found.append(
             Estimate(
                 job,

@@ -88,8 +88,6 @@ class StudyFile(Strict):
     analyses: list[Analysis] | None = Field(None, description="What to do; everything the datasets allow if not given")
     protocols: list[Literal["corrected", "paper"]] = Field(["corrected"], min_length=1)
     seed: int = 0
-    shard: Annotated[int, Field(ge=32)] = Field(256, description="Pictures per resumable piece of work")
-    cka_block: Annotated[int, Field(ge=4)] = Field(32, description="Pictures per block of minibatch CKA; divides shard")
     skip_limit: Annotated[int, Field(ge=0)] = Field(50, description="Unreadable pictures that are passed over")
     device: str = "auto"
     out: Path = Field(Path("runs/study"), description="Folder for everything that is written, relative to this file")
@@ -99,8 +97,6 @@ class StudyFile(Strict):
         titles = [spec.title or spec.name for spec in self.models]
         if twice := next((title for title in titles if titles.count(title) > 1), None):
             raise ValueError(f"two models are called '{twice}': give one a title of its own")
-        if self.shard % self.cka_block:
-            raise ValueError(f"shard ({self.shard}) must be a multiple of cka_block ({self.cka_block})")
         for analysis in self.analyses or ():
             if getattr(self.data, NEEDS[analysis]) is None:
                 raise ValueError(f"analysis '{analysis}' needs data.{NEEDS[analysis]}, which is not given")

@@ -27,7 +27,7 @@ from vitscope.study.file import NEEDS, DataSpec, ModelSpec, StudyFile
 from vitscope.tasks.labelled import LabelledSet, open_labelled
 
 Dataset = SampleList | LabelledSet | RetrievalSet | VideoSet | KeypointSet
-STREAMED = ("images", "masks")  # roles that are observed shard by shard; the others are tasks, done whole
+STREAMED = ("images", "masks")  # roles that statistics watch; the others are tasks
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,6 @@ class Job:
             return len(data.images)
         return len(data)
 
-    def shards(self, size: int) -> list[range]:
-        """Stretches of the sample list; a single one for tasks."""
-        if self.role not in STREAMED:
-            return [range(self.count)]
-        return [range(start, min(start + size, self.count)) for start in range(0, self.count, size)]
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -102,8 +96,6 @@ def make_plan(study: StudyFile) -> Plan:
     for role in study.roles:
         analyses = tuple(a for a in study.chosen if NEEDS[a] == role)
         settings: dict[str, Any] = {"seed": study.seed, "dtype": dtype, "skip_limit": study.skip_limit}
-        if role == "images":
-            settings["cka_block"] = study.cka_block
         if role in ("retrieval", "video", "keypoints"):
             settings["protocols"] = list(study.protocols)
         jobs += [

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+
+import polars as pl
 
 from vitscope.attention.saliency import SaliencyStatistic
 from vitscope.attention.study import AttentionStudy, notes_on, saliency_tables
@@ -10,39 +12,81 @@ from vitscope.data.davis import VideoSet
 from vitscope.data.keypoints import KeypointSet
 from vitscope.data.revisited import RetrievalSet
 from vitscope.data.samples import SampleList
+from vitscope.features.analysis import analyse_model
+from vitscope.features.record import ModelRecord, observe_model, plan_for
 from vitscope.models import Backbone
-from vitscope.provenance import Provenance, provenance_of
+from vitscope.progress import Progress, silent
+from vitscope.provenance import provenance_of
 from vitscope.results import Label, Results
 from vitscope.statistic import Statistic
-from vitscope.study.plan import Job
+from vitscope.study.plan import STREAMED, Job
 from vitscope.tasks.labelled import LabelledSet
 from vitscope.tasks.study import TaskConfig, TaskData, study_tasks
 
+CLUSTER_SEEDS = 3
 
-def statistics_of(job: Job, backbone: Backbone) -> list[Statistic]:
-    """The statistics that watch a streamed job's one pass, in a fixed order."""
-    statistics: list[Statistic] = []
+
+def run_role(job: Job, backbone: Backbone, folder: Path, *, progress: Progress = silent) -> tuple[Results, int]:
+    """Do a job; returns its results and how many pictures were seen."""
+    if job.role in STREAMED:
+        results, seen = _observe(job, backbone, folder, progress)
+    else:
+        results = run_task(job, backbone, progress)
+        seen = job.count - len(results.skipped)
+    results.notes[:0] = [note for note in backbone.notes if note not in results.notes]
+    results.table = results.table.with_columns(dataset=pl.lit(job.role)) if job.role in STREAMED else results.table
+    return results, seen
+
+
+def records_folder(folder: Path) -> Path:
+    return folder / "records"
+
+
+def record_of(job: Job, folder: Path) -> ModelRecord:
+    """The record that a finished streamed job left; nothing is run."""
+    home = next(path.parent for path in records_folder(folder).glob("*/provenance.json"))
+    return ModelRecord(home, title=job.title, teaching=job.model.teaching or "")
+
+
+def _watching(job: Job, backbone: Backbone) -> list[Statistic]:
+    """The statistics that watch the pass beside those of the features."""
     if "attention" in job.analyses:
-        statistics.append(AttentionStudy(backbone))
+        return [AttentionStudy(backbone)]
     if "saliency" in job.analyses:
-        statistics.append(SaliencyStatistic(backbone.layout, backbone.depth))
-    return statistics
+        return [SaliencyStatistic(backbone.layout, backbone.depth)]
+    return []
 
 
-def finish_streamed(job: Job, backbone: Backbone, statistics: list[Statistic]) -> Results:
-    """Rows and maps of a streamed job, from its merged statistics."""
+def _observe(job: Job, backbone: Backbone, folder: Path, progress: Progress) -> tuple[Results, int]:
+    """One pass for everything that this role's dataset is for."""
+    samples = job.dataset
+    assert isinstance(samples, SampleList)
+    record = observe_model(
+        backbone,
+        samples,
+        records_folder(folder),
+        plan_for(samples, "corrected"),
+        watching=lambda: _watching(job, backbone),
+        skip_limit=job.settings["skip_limit"],
+        progress=progress,
+    )
+    results = Results(notes=list(samples.notes), skipped=dict(record.store.skipped))
+    for statistic in record.watched(lambda: _watching(job, backbone)):
+        results.join(_rows_of(statistic, job, backbone))
+    if "features" in job.analyses:
+        results.join(analyse_model(record, seeds=CLUSTER_SEEDS))
+    elif "objects" in job.analyses:
+        found = analyse_model(record, seeds=CLUSTER_SEEDS, projections=False)
+        found.table = found.table.filter(pl.col("variant").str.starts_with("regions"))
+        results.join(Results(found.table, provenance=found.provenance, notes=found.notes))
+    return results, len(record.store)
+
+
+def _rows_of(statistic: Statistic, job: Job, backbone: Backbone) -> Results:
     assert isinstance(job.dataset, SampleList)
-    results = Results(notes=[*backbone.notes, *job.dataset.notes])
-    for statistic in statistics:
-        about = provenance_of(backbone, job.dataset, statistic.name, job.settings)
-        label = Label(backbone.title, backbone.teaching, job.role, about.digest)
-        results.join(_finish(statistic, backbone, label, about))
-    return results
-
-
-def _finish(statistic: Statistic, backbone: Backbone, label: Label, about: Provenance) -> Results:
-    seen: dict[str, Any] = {"seen": statistic.count, "title": backbone.title}
-    results = Results(provenance=[about.as_dict() | seen])
+    about = provenance_of(backbone, job.dataset, statistic.name, job.settings)
+    label = Label(backbone.title, backbone.teaching, job.role, about.digest)
+    results = Results(provenance=[about.as_dict() | {"seen": statistic.count, "title": backbone.title}])
     if isinstance(statistic, AttentionStudy):
         result = statistic.result()
         results.extend(result.tables(label))
@@ -57,17 +101,15 @@ def _finish(statistic: Statistic, backbone: Backbone, label: Label, about: Prove
     return results
 
 
-def run_task(job: Job, backbone: Backbone) -> Results:
+def run_task(job: Job, backbone: Backbone, progress: Progress) -> Results:
     """A downstream task at every layer, from one extraction."""
-    data, config = (
-        job.dataset,
-        TaskConfig(
-            protocols=tuple(job.settings.get("protocols", ("corrected",))),
-            probe="probe" in job.analyses,
-            seed=job.settings["seed"],
-            skip_limit=job.settings["skip_limit"],
-        ),
+    config = TaskConfig(
+        protocols=tuple(job.settings.get("protocols", ("corrected",))),
+        probe="probe" in job.analyses,
+        seed=job.settings["seed"],
+        skip_limit=job.settings["skip_limit"],
     )
+    data = job.dataset
     if isinstance(data, LabelledSet):
         chosen = TaskData(labelled=data)
     elif isinstance(data, RetrievalSet):
@@ -77,5 +119,4 @@ def run_task(job: Job, backbone: Backbone) -> Results:
     else:
         assert isinstance(data, KeypointSet)
         chosen = TaskData(keypoints=data)
-    results, _ = study_tasks(backbone, chosen, config)
-    return results
+    return study_tasks(backbone, chosen, config, progress=progress)[0]

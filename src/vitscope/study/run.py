@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 
+import polars as pl
+
+from vitscope.features.comparison import compare_models
 from vitscope.progress import Progress, silent
 from vitscope.results import Results
 from vitscope.study.engine import run_plan
@@ -12,6 +15,7 @@ from vitscope.study.findings import evaluate_findings
 from vitscope.study.folder import StudyFolder
 from vitscope.study.outcome import Coverage, StudyOutcome
 from vitscope.study.plan import Plan, make_plan
+from vitscope.study.roles import record_of
 
 
 def run_study(study: StudyFile, *, progress: Progress = silent) -> StudyOutcome:
@@ -36,9 +40,21 @@ def gather(plan: Plan, folder: StudyFolder) -> StudyOutcome:
         results.join(Results.load(where))
         about = json.loads((where / "done.json").read_text())
         coverage.append(Coverage(job.title, job.role, about["seen"], about["planned"], about["skipped"]))
+    compare(plan, folder, results)
     results.notes += alarms(results)
     settings = plan.study.model_dump(mode="json", exclude={"out"})
     return StudyOutcome(plan.study.title, results, evaluate_findings(results), coverage, settings)
+
+
+def compare(plan: Plan, folder: StudyFolder, results: Results) -> None:
+    """Add the similarity of all models to each other, from what their passes left: no model is run."""
+    done = [job for job in plan.of("images") if "features" in job.analyses and folder.is_done(job.digest)]
+    if done:
+        records = [record_of(job, folder.job(job.digest)) for job in done]
+        between = Results()
+        compare_models(records, between)
+        between.table = between.table.with_columns(dataset=pl.lit("images"))
+        results.join(between)
 
 
 def alarms(results: Results) -> list[str]:
