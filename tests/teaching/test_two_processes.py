@@ -9,16 +9,17 @@ from typing import Any
 
 import pytest
 import torch
+from PIL import Image
 
 from tests.teaching.tiny import ARCH, OPTIONS, squares
+from vitscope.models import load
 from vitscope.teaching.augment import Augmentation
 from vitscope.teaching.loop import CHECKPOINT, Run, Settings
 from vitscope.teaching.schedule import Schedule
 from vitscope.teaching.teachers import create_teacher, recipe_for
 
-STILL = Augmentation(
-    flip=0.0
-)  # chance is drawn by each process for itself, so only certain views can be compared
+# Chance is drawn by each process for itself, so only views without chance can be compared.
+STILL = Augmentation(flip=0.0)
 RECIPES: dict[str, dict[str, Any]] = {
     "fs": {"view": STILL},
     "clip": {"view": STILL, "text_depth": 1},
@@ -29,17 +30,14 @@ RECIPES: dict[str, dict[str, Any]] = {
 
 
 def teach_all(folder, images):
-    from vitscope.teaching.distributed import process_group
-
-    with process_group(torch.device("cpu")):
-        for name, changes in RECIPES.items():
-            key = name.split("-")[0]
-            if key == "clip":
-                images.captions = [captions[:1] for captions in images.captions]
-            teacher = create_teacher(key, ARCH, OPTIONS, images, seed=0, recipe=recipe_for(key, changes))
-            run = Run(folder / name, teacher, images, Schedule(2, 2), Settings(batch=8), identity={})
-            run.optimiser.step = descend(run.optimiser.parameters)  # type: ignore[method-assign]
-            run.train()
+    for name, changes in RECIPES.items():
+        key = name.split("-")[0]
+        if key == "clip":
+            images.captions = [captions[:1] for captions in images.captions]
+        teacher = create_teacher(key, ARCH, OPTIONS, images, seed=0, recipe=recipe_for(key, changes))
+        run = Run(folder / name, teacher, images, Schedule(2, 2), Settings(batch=8), identity={})
+        run.optimiser.step = descend(run.optimiser.parameters)  # type: ignore[method-assign]
+        run.train()
 
 
 def descend(parameters):
@@ -61,15 +59,25 @@ from pathlib import Path
 from typing import Any
 import torch
 from tests.teaching.test_two_processes import teach_all
-from tests.teaching.tiny import squares
+from tests.teaching.tiny import ARCH, squares
+from vitscope.teaching import teach
+from vitscope.teaching.distributed import process_group
 torch.set_num_threads(1)
-teach_all(Path({folder!r}), squares())
+folder = Path({folder!r})
+options = dict(patch_size=4, embed_dim=16, depth=2, num_heads=2)
+with process_group(torch.device("cpu")):
+    teach_all(folder, squares())
+    teach("mae", folder / "photos", ARCH, folder / "taught", size=16, options=options, batch=8, epochs=1, device="cpu")
 """
 
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory):
     folder = tmp_path_factory.mktemp("two")
+    for i, pixels in enumerate(squares().pixels):
+        path = folder / "photos" / f"{i % 2}" / f"{i}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels.transpose(1, 2, 0)).save(path)
     script = folder / "script.py"
     script.write_text(SCRIPT.format(root=str(Path(__file__).parents[2]), folder=str(folder)))
     command = [
@@ -103,3 +111,9 @@ def test_two_processes_equal_one_with_the_joined_batch(two, tmp_path, name, monk
     apart = max(float((one[k] - both[k]).abs().max()) for k in one if one[k].is_floating_point())
     assert moved > 0.01
     assert apart < moved / 200
+
+
+def test_the_command_teaches_with_two_processes(two):
+    assert load(str(two / "taught" / "model.toml")).teaching == "mae"
+    state = torch.load(two / "taught" / CHECKPOINT, weights_only=True)
+    assert state["step"] == 6  # 46 of 48 images are taught, 8 at a time, 4 in each process

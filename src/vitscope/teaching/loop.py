@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from vitscope.device import autocast, compute_dtype
 from vitscope.errors import VitscopeError
 from vitscope.teaching.checkpoint import load_checkpoint, save_checkpoint
-from vitscope.teaching.distributed import barrier, mean_over_processes, rank, world
+from vitscope.teaching.distributed import anybody, barrier, mean_over_processes, rank, world
 from vitscope.teaching.images import TrainingImages
 from vitscope.teaching.monitor import Monitor
 from vitscope.teaching.optimiser import Optimiser, Rates
@@ -97,7 +97,7 @@ class Run:
         lessons = self.lessons()
         began, saved = time.process_time() - self.cpu_seconds, time.monotonic()
         while self.schedule.total is None or self.step < self.schedule.total:
-            if stop is not None and stop():
+            if stop is not None and anybody(stop()):
                 break
             self.learn(next(lessons))
             self.cpu_seconds = time.process_time() - began
