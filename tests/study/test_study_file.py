@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from vitscope.cli import main
 from vitscope.commands.init import TEMPLATE
 from vitscope.errors import VitscopeError
-from vitscope.study.file import NEEDS, ROLES, parse_study, read_study
+from vitscope.models.catalogue import CATALOGUE
+from vitscope.study.file import NEEDS, ROLES, StudyFile, parse_study, read_study
 
 MODELS = [{"name": "random:vit_tiny_patch16_224"}]
 
@@ -84,3 +88,24 @@ def test_every_commented_role_of_the_template_is_valid(tmp_path):
     ]
     (tmp_path / "study.toml").write_text("\n".join(lines))
     assert read_study(tmp_path / "study.toml").roles == ROLES
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_published_schema_is_today_s():
+    assert json.loads((ROOT / "docs" / "study.schema.json").read_text()) == StudyFile.model_json_schema()
+
+
+def test_the_papers_study_is_complete(tmp_path):
+    """Everything but the weights and datasets is there: with empty folders in their place, the file is valid."""
+    text = (ROOT / "studies" / "teaching-matters.toml").read_text()
+    for name in ("imagenet-50", "PartImageNet", "imagenet", "roxford5k", "DAVIS", "SPair-71k"):
+        (tmp_path / "datasets" / name).mkdir(parents=True)
+    (tmp_path / "studies").mkdir()
+    (tmp_path / "studies" / "s.toml").write_text(text)
+    study = read_study(tmp_path / "studies" / "s.toml")
+    named = {model.name for model in study.models}
+    assert named >= {name for name, entry in CATALOGUE.items() if entry.group == "study"}
+    assert study.roles == ROLES
+    assert set(study.protocols) == {"corrected", "paper"}

@@ -76,7 +76,8 @@ def test_every_picture_goes_through_each_model_once_per_dataset(finished):
         }
         assert seen == {"images": 72, "masks": 12, "labelled": 72}
     assert all(part.complete for part in outcome.coverage)
-    assert {"attention_distance", "saliency_best_head", "knn_top1"} <= set(outcome.results.table["measure"])
+    measures = {"attention_distance", "saliency_best_head", "knn_top1", "purity", "cka", "skip_over_branch"}
+    assert measures <= set(outcome.results.table["measure"])
 
 
 def test_a_second_run_traces_nothing_and_ends_in_the_same_results(finished, data):
