@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 
 import torch
 
@@ -38,12 +39,19 @@ def attention_rows() -> list[Row]:
         backbone.trace(batch.images, [study])
         study.end()
 
-    best = interleaved({"bare": bare, "unwatched": lambda: backbone.trace(batch.images), "studied": studied}, rounds=6)
-    note = f"bare: {best['bare'] / len(batch):.3f} s per picture, batches of {len(batch)}"
-    return [
-        Row("trace without observers / bare forward", best["unwatched"] / best["bare"], 1.02, note=note),
-        Row("all attention statistics / bare forward", best["studied"] / best["bare"], 1.15, note="ViT-B/16, 224 px"),
-    ]
+    candidates = {"bare": bare, "unwatched": lambda: backbone.trace(batch.images), "studied": studied}
+    rows = []
+    threads = torch.get_num_threads()
+    for count, clock, unit in ((threads, time.perf_counter, "wall"), (1, time.process_time, "CPU")):
+        torch.set_num_threads(count)
+        best = interleaved(candidates, rounds=4, clock=clock)
+        note = f"{unit} time, {count} thread(s), bare {best['bare'] / len(batch):.3f} s per picture"
+        rows += [
+            Row("trace without observers / bare forward", best["unwatched"] / best["bare"], 1.02, note=note),
+            Row("all attention statistics / bare forward", best["studied"] / best["bare"], 1.15, note=note),
+        ]
+    torch.set_num_threads(threads)
+    return rows
 
 
 MEMORY = """

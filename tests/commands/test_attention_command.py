@@ -116,7 +116,7 @@ def test_odd_pictures_are_read_and_broken_ones_are_skipped_by_name(tmp_path):
     picture = Image.fromarray(noise)
     picture.save(folder / "fine.jpg")
     picture.convert("CMYK").save(folder / "cmyk.jpg")
-    Image.fromarray((noise[..., 0].astype(np.uint16) * 257)).save(folder / "deep.png")
+    Image.fromarray(noise[..., 0].astype(np.uint16) * 257).save(folder / "deep.png")
     picture.save(folder / "moving.gif", save_all=True, append_images=[Image.fromarray(255 - noise)])
     (folder / "cut.jpg").write_bytes((folder / "fine.jpg").read_bytes()[:900])
     Image.fromarray(noise[:1, :1]).save(folder / "dot.png")

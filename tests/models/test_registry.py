@@ -15,8 +15,8 @@ from vitscope.models.preprocessing import CLIP, HALF, IMAGENET
 from vitscope.models.registry import build, find_entry, listings
 
 STUDY = {
-    "fs-s32", "fs-s16", "fs-b32", "fs-b16", "fs-b8", "fs-l16", "clip-b32", "clip-b16", "clip-l14", "dino-s16", "dino-s8",
-    "dino-b16", "dino-b8", "moco-s16", "moco-b16", "mae-b16", "mae-l16", "mae-h14", "beit-b16", "beit-l16",
+    "fs-s32", "fs-s16", "fs-b32", "fs-b16", "fs-b8", "fs-l16", "clip-b32", "clip-b16", "clip-l14", "dino-s16",
+    "dino-s8", "dino-b16", "dino-b8", "moco-s16", "moco-b16", "mae-b16", "mae-l16", "mae-h14", "beit-b16", "beit-l16",
 }  # fmt: skip
 
 
