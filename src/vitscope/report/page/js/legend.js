@@ -1,0 +1,25 @@
+// The legend isolates teachings and models, everywhere at once.
+
+function startLegend() {
+  const legend = find(".legend");
+  const members = (chip) =>
+    chip.dataset.only !== undefined
+      ? [Number(chip.dataset.only)]
+      : models.map((model, i) => (model.teaching === chip.dataset.teaching ? i : -1)).filter((i) => i >= 0);
+  const chips = findAll(".chip:not(.all)", legend);
+  for (const chip of chips) chip.addEventListener("click", () => toggleOnly(members(chip)));
+  const all = find("#show-all");
+  all.addEventListener("click", () => {
+    showAll();
+    chips[0]?.focus();
+  });
+  addEventListener("keydown", (event) => event.key === "Escape" && selection.only.size && showAll());
+  whenIsolated(() => {
+    for (const chip of chips)
+      chip.setAttribute(
+        "aria-pressed",
+        members(chip).every((model) => selection.only.has(model)),
+      );
+    all.hidden = selection.only.size === 0;
+  });
+}

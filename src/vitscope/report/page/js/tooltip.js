@@ -1,0 +1,40 @@
+// The one tooltip; also read aloud, since it is a status region.
+
+const tooltip = find("#tooltip");
+
+/** Show content beside a point of the window. content: nodes or text. */
+function showTooltip(content, x, y) {
+  tooltip.replaceChildren(...[content].flat());
+  tooltip.hidden = false;
+  const { width, height } = tooltip.getBoundingClientRect();
+  const right = x + 16 + width < innerWidth - 8;
+  const left = right ? x + 16 : x - 16 - width;
+  tooltip.style.left = `${Math.max(8, Math.min(left, innerWidth - width - 8))}px`;
+  tooltip.style.top = `${Math.max(8, Math.min(y - height / 2, innerHeight - height - 8))}px`;
+}
+
+function hideTooltip() {
+  tooltip.hidden = true;
+}
+
+/** A small table: heading, then rows of {model, text, value, low, high, nearest}. */
+function valueTable(heading, rows, note = "") {
+  const table = html(
+    "table",
+    {},
+    rows.map((row) =>
+      html(
+        "tr",
+        { class: row.nearest ? "nearest" : null },
+        html("td", {}, modelMark(row.model)),
+        html("td", {}, row.text ?? models[row.model].title),
+        html("td", {}, number(row.value)),
+        html("td", {}, row.range ?? interval(row.low, row.high)),
+      ),
+    ),
+  );
+  return [html("b", {}, heading), table, note ? html("span", { class: "quiet" }, note) : ""];
+}
+
+addEventListener("scroll", hideTooltip, { passive: true });
+addEventListener("keydown", (event) => event.key === "Escape" && hideTooltip());

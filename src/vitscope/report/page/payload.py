@@ -1,0 +1,142 @@
+"""Everything the page holds, gathered once: what the text says and what the scripts draw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from vitscope.report.page.charts import HOW, WHAT
+from vitscope.report.page.curves import CurveChart, curve_data
+from vitscope.report.page.findings import FindingCard, finding_cards, findings_sentence
+from vitscope.report.page.heads import head_data, kinds
+from vitscope.report.page.methods import (
+    CoverageTable,
+    Job,
+    coverage_table,
+    incomplete,
+    jobs,
+    settings_text,
+    shortfall,
+    skipped_pictures,
+    versions,
+)
+from vitscope.report.page.models import PageModel, models_of
+from vitscope.report.page.pictures import Picture, page_pictures
+from vitscope.report.page.similarity import similarity_data
+from vitscope.report.page.spaces import space_data
+from vitscope.report.page.tasks import ROLES, TaskColumn, headline, task_columns
+from vitscope.report.page.words import count, listing
+from vitscope.study.outcome import Coverage, StudyOutcome
+from vitscope.teachings import TEACHINGS, Teaching
+
+
+@dataclass
+class Page:
+    """What the template reads; `data` goes to the scripts as JSON."""
+
+    title: str
+    subtitle: str
+    headline: str
+    models: list[PageModel]
+    teachings: list[Teaching]
+    columns: list[TaskColumn]
+    cards: list[FindingCard]
+    findings: str
+    jobs_planned: int
+    coverage: CoverageTable
+    incomplete: list[Coverage]
+    shortfalls: dict[str, str]  # role -> what is missing of it, in words; "" if nothing is
+    skipped: list[tuple[str, str]]
+    notes: list[str]
+    jobs: list[Job]
+    versions: list[tuple[str, str]]
+    settings: str
+    pictures: list[Picture]
+    curves: dict[str, list[dict[str, Any]]]  # chapter -> charts, with what is missing below each
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+def gather(outcome: StudyOutcome) -> Page:
+    results = outcome.results
+    models = models_of(results)
+    columns, tasks = task_columns(results.table, models)
+    curves = {
+        "how": _charts(HOW, results.table, models, outcome.coverage),
+        "what": _charts(WHAT, results.table, models, outcome.coverage),
+    }
+    heads, similarity = head_data(results, models), similarity_data(results, models)
+    cards = finding_cards(outcome.findings, _chart_of_measure(curves, columns, similarity is not None, any(heads)))
+    pictures, left_out = page_pictures(outcome.pictures)
+    notes = list(results.notes)
+    if left_out:
+        notes.append(f"Pictures that are too large for this page or unreadable: {listing(left_out)}")
+    present = {model.teaching.key for model in models}
+    data = {
+        "models": [model.as_dict() for model in models],
+        "curves": {chart["key"]: chart for charts in curves.values() for chart in charts},
+        "tasks": tasks,
+        "heads": heads,
+        "similarity": similarity,
+        "spaces": space_data(results, models),
+        **kinds(),
+    }
+    return Page(
+        title=outcome.title,
+        subtitle=_subtitle(models, results.table),
+        headline=headline(columns, models),
+        models=models,
+        teachings=[teaching for key, teaching in TEACHINGS.items() if key in present],
+        columns=columns,
+        cards=cards,
+        findings=findings_sentence(cards),
+        jobs_planned=len(outcome.coverage),
+        coverage=coverage_table(outcome.coverage),
+        incomplete=incomplete(outcome.coverage),
+        shortfalls={role: shortfall(outcome.coverage, [role]) for role in ("", "images", *ROLES.values())},
+        skipped=skipped_pictures(outcome),
+        notes=notes,
+        jobs=jobs(results.provenance),
+        versions=versions(results.provenance),
+        settings=settings_text(outcome.settings),
+        pictures=pictures,
+        curves=curves,
+        data=data,
+    )
+
+
+def _charts(
+    charts: Sequence[CurveChart], table: pl.DataFrame, models: Sequence[PageModel], coverage: Sequence[Coverage]
+) -> list[dict[str, Any]]:
+    found = [(chart, curve_data(chart, table, models)) for chart in charts]
+    return [data | {"short": shortfall(coverage, chart.roles)} for chart, data in found if data]
+
+
+def _chart_of_measure(
+    curves: dict[str, list[dict[str, Any]]], columns: Sequence[TaskColumn], similarity: bool, heads: bool
+) -> dict[str, str]:
+    """measure -> id of the chart that shows it."""
+    where = {
+        measure: f"chart-{chart['key']}" for some in curves.values() for chart in some for measure in chart["measures"]
+    }
+    where |= {column.measure: "chart-tasks" for column in columns}
+    if heads:
+        where |= dict.fromkeys(("head_kind", "peak", "offset", "aligned"), "atlas")
+        where |= dict.fromkeys(("late_kind",), "chart-looks")
+    if similarity:
+        where |= {"cka": "chart-similarity", "cka_depth": "chart-depth"}
+    return where
+
+
+def _subtitle(models: Sequence[PageModel], table: pl.DataFrame) -> str:
+    if not models:
+        return "This study has no results yet."
+    taught = {model.teaching.key for model in models if model.teaching.key != "none"}
+    depths = sorted({model.depth for model in models})
+    layers = f"{depths[0]} layers" if len(depths) == 1 else f"{depths[0]} to {depths[-1]} layers"
+    parts = [count(len(models), "model")]
+    if taught:
+        parts.append(f"taught in {count(len(taught), 'way')}")
+    return f"{', '.join(parts)}, {layers} each; {count(len(table), 'number')} measured."

@@ -1,0 +1,109 @@
+"""Write a study as one HTML file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from vitscope.attention.kinds import KINDS
+from vitscope.report.attention_figures import KIND_COLOURS
+from vitscope.report.page.payload import gather
+from vitscope.results import make_folder, write_atomically
+from vitscope.study.outcome import StudyOutcome
+from vitscope.teachings import TEACHINGS
+
+HERE = Path(__file__).parent
+DARK_KINDS = {"global": "#3d4353"}  # what is everywhere must not shine
+STYLES = (  # later ones take precedence
+    "colours", "type", "frame", "bar", "tooltip", "figures", "pickers", "charts", "panels", "overview", "atlas",
+    "tables", "print",
+)  # fmt: skip
+SCRIPTS = (  # in the order in which they are read; they share one scope
+    "dom", "study", "colours", "selection", "tooltip", "marks", "axes", "lines", "cursor", "pickers", "curves", "tasks",
+    "tracks", "maps", "kinds", "views", "atlas", "head", "heatmap", "similarity", "depth", "spaces", "legend", "page",
+)  # fmt: skip
+
+
+def write_page(outcome: StudyOutcome, path: Path) -> Path:
+    """Write the page and return its path. A page that was there is replaced when the new one is complete."""
+    text = render(outcome)
+    make_folder(path.parent)
+    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    return path
+
+
+def render(outcome: StudyOutcome) -> str:
+    page, assets = gather(outcome), _assets()
+    return (
+        _templates()
+        .get_template("page.html.j2")
+        .render(
+            page=page,
+            style=Markup(assets.style),
+            script=Markup(assets.script),
+            policy=assets.policy,
+            data=Markup(as_json(page.data)),
+        )
+    )
+
+
+def as_json(data: Any) -> str:
+    """JSON that cannot end the element it stands in: titles and file names come from strangers."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+@dataclass(frozen=True)
+class _Assets:
+    style: str
+    script: str
+
+    @property
+    def policy(self) -> str:
+        """Only this style and this script run, and nothing is fetched: what a hostile title smuggled in would not."""
+        return (
+            f"default-src 'none'; img-src data:; style-src '{_hash(self.style)}'; script-src '{_hash(self.script)}'; "
+            "base-uri 'none'; form-action 'none'"
+        )
+
+
+@cache
+def _assets() -> _Assets:
+    style = "\n".join([_fixed_colours(), *((HERE / "css" / f"{name}.css").read_text("utf-8") for name in STYLES)])
+    scripts = "\n".join((HERE / "js" / f"{name}.js").read_text("utf-8") for name in SCRIPTS)
+    return _Assets(style, f"(() => {{\n'use strict';\n{scripts}\n}})();")
+
+
+def _fixed_colours() -> str:
+    """A class per teaching and per kind of head, so that no element needs a style of its own."""
+    teachings = [f".t-{key} {{ --teaching: {teaching.colour}; }}" for key, teaching in TEACHINGS.items()]
+    kinds = [
+        f".k-{i} {{ --kind: light-dark({KIND_COLOURS[name]}, {DARK_KINDS.get(name, KIND_COLOURS[name])}); }}"
+        for i, name in enumerate(KINDS)
+    ]
+    return "\n".join([*teachings, *kinds])
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+@cache
+def _templates() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
