@@ -32,7 +32,7 @@ class ProbeConfig:
     penalties: tuple[float, ...] = PENALTIES
     seed: int = 0  # of the held-out share
     tolerance: float = 1e-4  # largest partial derivative of a finished fit
-    memory: int = 1 << 30  # bytes of features that are fitted at once; more layers than that take turns
+    memory: int = 1 << 29  # bytes of features that are fitted at once; more layers than that take turns
 
 
 DEFAULT = ProbeConfig()

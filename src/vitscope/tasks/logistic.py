@@ -30,6 +30,11 @@ class LogisticModel:
         """features: (B, n, D) -> (B, n, C)."""
         return torch.baddbmm(self.bias.unsqueeze(1), features, self.weights)
 
+    def take(self, problems: Tensor, weights: Tensor, bias: Tensor, *, converged: bool) -> None:
+        """Note where some of the problems ended. weights: (b, D, C), bias: (b, 1, C)."""
+        self.weights[problems], self.bias[problems] = weights, bias.squeeze(1)
+        self.converged[problems] = converged
+
 
 def fit(
     features: Tensor,
@@ -57,21 +62,28 @@ def fit(
     scores = torch.baddbmm(b.expand(-1, n, -1), features, w)  # (B, n, C)
     gradient = _gradient(features, scores.softmax(-1), truth, w, strength)
     memory: deque[tuple[Tensor, Tensor, Tensor]] = deque(maxlen=MEMORY)
+    model = LogisticModel(w.clone(), b.squeeze(1).clone(), torch.zeros(problems, dtype=torch.bool, device=w.device))
+    going = torch.arange(problems, device=w.device)  # problems that have not converged
     for _ in range(iterations):
-        active = gradient.flatten(1).abs().amax(1) > tolerance  # (B,)
-        if not active.any():
-            break
-        direction = -_curved(gradient, memory) * active.view(-1, 1, 1)  # (B, D + 1, C): the last row is the bias
+        active = gradient.flatten(1).abs().amax(1) > tolerance
+        if not active.all():  # whoever is finished steps out: layers differ in how long they take
+            model.take(going[~active], w[~active], b[~active], converged=True)
+            if not active.any():
+                return model
+            going, features, w, b = going[active], features[active], w[active], b[active]
+            scores, gradient, strength = scores[active], gradient[active], strength[active]
+            memory = deque((tuple(part[active] for part in pair) for pair in memory), MEMORY)  # type: ignore[misc]
+        direction = -_curved(gradient, memory)  # (B, D + 1, C): the last row is the bias
         slope = torch.baddbmm(direction[:, -1:].expand(-1, n, -1), features, direction[:, :-1])  # change of the scores
         fall = _dot(gradient, direction)
         step, chance = _search(scores, slope, truth, w, direction[:, :-1], strength, fall)
         change = step.view(-1, 1, 1) * direction
-        w += change[:, :-1]
-        b += change[:, -1:]
+        w, b = w + change[:, :-1], b + change[:, -1:]
         scores += step.view(-1, 1, 1) * slope
         before, gradient = gradient, _gradient(features, chance, truth, w, strength)
         memory.append(_pair(change, gradient - before))
-    return LogisticModel(w, b.squeeze(1), gradient.flatten(1).abs().amax(1) <= tolerance)
+    model.take(going, w, b, converged=False)
+    return model
 
 
 def _gradient(features: Tensor, chance: Tensor, truth: Tensor, w: Tensor, strength: Tensor) -> Tensor:
@@ -81,7 +93,7 @@ def _gradient(features: Tensor, chance: Tensor, truth: Tensor, w: Tensor, streng
 
 
 def _pair(change: Tensor, bend: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """A step and how it changed the gradient; rho is 0, and the pair without effect, where a problem stood still."""
+    """A step and how it changed the gradient; rho is 0, and the pair without effect, where all was rounding."""
     product = _dot(change, bend)
     return change, bend, torch.where(product > 0, 1 / product, 0)
 
