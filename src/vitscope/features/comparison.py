@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
@@ -91,17 +92,15 @@ def _depth_sites(record: ModelRecord) -> slice:
 
 
 def _constant_sites(records: Sequence[ModelRecord], tokens: str, found: Cka) -> list[str]:
-    own, notes = found.value.diagonal(), []
+    own, where = found.value.diagonal(), defaultdict[str, list[str]](list)
     for record, start in zip(records, _starts(records), strict=True):
         sites = record.grams.sites
-        if constant := [
-            name for name, value in zip(sites, own[start : start + len(sites)], strict=True) if value.isnan()
-        ]:
-            notes.append(
-                f"{record.title}: {tokens} features are the same for all pictures at {', '.join(constant)}: "
-                "they have no similarity to anything"
-            )
-    return notes
+        if constant := [name for name, value in zip(sites, own[start:], strict=False) if value.isnan()]:
+            where[", ".join(constant)].append(record.title)
+    return [
+        f"{tokens} features of {', '.join(titles)} are the same for all pictures at {sites}: no similarity is given there"
+        for sites, titles in where.items()
+    ]
 
 
 def _pair_label(a: ModelRecord, b: ModelRecord) -> Label:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from vitscope.report.attention_figures import models_of, place_legend
 from vitscope.report.features_heatmaps import headline
 from vitscope.report.style import FAINT, INK, ModelStyle, model_styles
+from vitscope.teachings import teaching
+
+CROWD = 8  # more models are drawn teaching by teaching
 
 VARIANT_TITLES = {
     "cls": "CLS token",
@@ -27,27 +31,36 @@ class Panel:
 
     measure: str
     variant: str
-    title: str = ""
-    label: str = ""
+    title: str
+    label: str  # of the value's axis
 
 
 def draw_curves(
-    axes: Axes, table: pl.DataFrame, panel: Panel, styles: dict[str, ModelStyle], depth: int | None
+    axes: Axes,
+    table: pl.DataFrame,
+    panel: Panel,
+    styles: dict[str, ModelStyle],
+    bright: Container[str],
+    depth: int | None,
 ) -> None:
-    """Value over layers of every model, with its interval. depth: None draws relative depth, for models that differ."""
+    """Value over layers, with its interval, of the bright models; the others as grey lines behind.
+
+    depth: None draws relative depth, for models that differ in it.
+    """
     rows = table.filter((pl.col("measure") == panel.measure) & (pl.col("variant") == panel.variant))
     for model, style in styles.items():
         mine = rows.filter(pl.col("model") == model).sort("layer")
-        if mine.is_empty():
-            continue
         place = mine["layer"] if depth else mine["layer"] / depth_of(table, model)
+        if model not in bright:
+            axes.plot(place, mine["value"], color="#d9d9e0", lw=0.8, zorder=1)
+            continue
         axes.fill_between(place, mine["ci_low"], mine["ci_high"], color=style.colour, alpha=0.13, lw=0)
-        axes.plot(place, mine["value"], **style.curve() | {"markersize": 4.5 if len(styles) <= 8 else 3})
-    axes.set_title(panel.title)
-    axes.set_ylabel(panel.label)
+        axes.plot(place, mine["value"], **style.curve() | {"markersize": 4.5 if depth else 3.5})
     if depth:
-        axes.set_xticks(range(1, depth + 1, 1 if depth <= 12 else 3))
+        axes.set_xticks(list(range(1, depth + 1)) if depth <= 6 else [1, *range(3, depth + 1, 3 if depth <= 12 else 6)])
         axes.set_xlim(0.6, depth + 0.4)
+    else:
+        axes.set_xlim(0, 1.03)
 
 
 def depth_of(table: pl.DataFrame, model: str) -> int:
@@ -60,21 +73,53 @@ def common_depth(table: pl.DataFrame) -> int | None:
     return depths.pop() if len(depths) == 1 else None
 
 
-def grid_of_curves(
-    table: pl.DataFrame, rows: Sequence[Sequence[Panel]], *, width: float = 3.3, height: float = 2.7
-) -> tuple[Figure, list[list[Axes]]]:
-    """A figure of panels with one legend to its right."""
-    styles = model_styles(models_of(table))
-    depth = common_depth(table)
-    figure = Figure(figsize=(width * len(rows[0]) + 2.0, height * len(rows) + 0.3), layout="constrained")
+Grid = list[list[tuple[Axes, Panel]]]  # rows of panels that share their scale
+
+
+def curves(table: pl.DataFrame, rows: Sequence[Sequence[Panel]], *, width: float = 3.1) -> tuple[Figure, Grid]:
+    """A few models: panels as given, one legend. Many: a column per teaching, the other models in grey behind."""
+    models = models_of(table)
+    return _together(table, rows, width) if len(models) <= CROWD else _by_teaching(table, rows)
+
+
+def _together(table: pl.DataFrame, rows: Sequence[Sequence[Panel]], width: float) -> tuple[Figure, Grid]:
+    styles, depth = model_styles(models_of(table)), common_depth(table)
+    figure = Figure(figsize=(width * len(rows[0]) + 1.9, 2.55 * len(rows) + 0.3), layout="constrained")
     axes = figure.subplots(len(rows), len(rows[0]), squeeze=False, sharex=True)
+    grid: Grid = []
     for i, row in enumerate(rows):
-        for j, panel in enumerate(row):
-            draw_curves(axes[i, j], table, panel, styles, depth)
+        grid.append(list(zip(axes[i], row, strict=True)))
+        for j, (panel, what) in enumerate(grid[i]):
+            draw_curves(panel, table, what, styles, styles, depth)
+            panel.set_title(what.title if i == 0 else "")
+            panel.set_ylabel(what.label if j == 0 else "")
             if i == len(rows) - 1:
-                axes[i, j].set_xlabel("layer" if depth else "depth (share of all layers)")
+                panel.set_xlabel("layer" if depth else "depth (share of all layers)")
     place_legend(axes[0, -1], list(styles.values()))
-    return figure, axes.tolist()
+    return figure, grid
+
+
+def _by_teaching(table: pl.DataFrame, rows: Sequence[Sequence[Panel]]) -> tuple[Figure, Grid]:
+    models = models_of(table)
+    styles, depth = model_styles(models), common_depth(table)
+    keys = list(dict.fromkeys(key for _, key in models))
+    tallest = max(-(-sum(other == key for _, other in models) // 2) for key in keys)  # lines of a legend
+    panels = [panel for row in rows for panel in row]
+    figure = Figure(figsize=(1.95 * len(keys) + 0.9, 1.75 * len(panels) + 0.9), layout="constrained")
+    axes = figure.subplots(len(panels), len(keys), squeeze=False, sharex=True, sharey="row")
+    for i, panel in enumerate(panels):
+        for j, key in enumerate(keys):
+            bright = [title for title, other in models if other == key]
+            draw_curves(axes[i, j], table, panel, styles, bright, depth)
+            if i == 0:
+                axes[i, j].set_title(teaching(key).title, color=teaching(key).colour, pad=8 + 11 * tallest)
+                handles = [Line2D([], [], **styles[title].curve()) for title in bright]
+                axes[i, j].legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.04, 0.99), fontsize=6.5,
+                                  handlelength=1.8, handletextpad=0.4, columnspacing=0.8, borderpad=0.1,
+                                  labelspacing=0.25, ncols=2)  # fmt: skip
+        axes[i, 0].set_ylabel(f"{panel.label}\n{panel.title}", fontsize=8)
+    figure.supxlabel("layer" if depth else "depth (share of all layers)", fontsize=9, color=INK)
+    return figure, [list(zip(row, [panel] * len(keys), strict=True)) for row, panel in zip(axes, panels, strict=True)]
 
 
 def variants_of(table: pl.DataFrame, measure: str) -> list[str]:
@@ -86,85 +131,77 @@ def clustering_figure(table: pl.DataFrame, measures: dict[str, str], title: str)
     """Scores of clusters over depth. measures: name -> label of the axis."""
     variants = variants_of(table, next(iter(measures)))
     rows = [
-        [
-            Panel(measure, v, VARIANT_TITLES[v] if i == 0 else "", label if j == 0 else "")
-            for j, v in enumerate(variants)
-        ]
-        for i, (measure, label) in enumerate(measures.items())
+        [Panel(m, variant, VARIANT_TITLES[variant], label) for variant in variants] for m, label in measures.items()
     ]
-    figure, axes = grid_of_curves(table, rows)
-    for i, measure in enumerate(measures):
-        for j, variant in enumerate(variants):
-            axes[i][j].set_ylim(0 if measure != "ari" else None, None)
-            if measure == "purity":
-                _draw_chance(axes[i][j], table, variant)
-    counts = {v: _count(table, v) for v in variants}
-    told = ", ".join(f"{n} {'regions' if v.startswith('regions') else 'pictures'}" for v, n in counts.items())
-    headline(
-        figure,
-        title,
-        f"k-means, k = number of classes; band: lowest to highest seed; {'; '.join(dict.fromkeys(told.split(', ')))}",
-    )
+    figure, grid = curves(table, rows)
+    for row in grid:
+        for number, (axes, panel) in enumerate(row):
+            bottom, top = axes.get_ylim()
+            axes.set_ylim(min(0, bottom) if panel.measure == "ari" else 0, top + 0.03)
+            if panel.measure == "purity":
+                _draw_chance(axes, table, panel.variant, told=number == 0 or len(grid) == 1)
+    counts = dict.fromkeys(f"{_count(table, v)} {'regions' if 'regions' in v else 'pictures'}" for v in variants)
+    note = f"k-means of {' and '.join(counts)}, k = number of classes; band: lowest to highest seed"
+    headline(figure, title, note)
     return figure
 
 
 def _count(table: pl.DataFrame, variant: str) -> int:
-    return int(table.filter((pl.col("measure") == "purity") & (pl.col("variant") == variant))["n"].max())  # type: ignore[arg-type]
+    rows = table.filter((pl.col("measure") == "purity") & (pl.col("variant") == variant))
+    return int(rows["n"].max())  # type: ignore[arg-type]
 
 
-def _draw_chance(axes: Axes, table: pl.DataFrame, variant: str) -> None:
-    chance = table.filter((pl.col("measure") == "purity_chance") & (pl.col("variant") == variant))["value"].mean()
-    if chance is not None:
-        axes.axhline(float(chance), color=FAINT, lw=1, ls=(0, (2, 2)), zorder=0)  # type: ignore[arg-type]
-        axes.text(0.995, float(chance), "shuffled labels", color=FAINT, fontsize=7, ha="right", va="bottom",  # type: ignore[arg-type]
+def _draw_chance(axes: Axes, table: pl.DataFrame, variant: str, *, told: bool) -> None:
+    rows = table.filter((pl.col("measure") == "purity_chance") & (pl.col("variant") == variant))
+    chance = float(rows["value"].mean() or 0)  # type: ignore[arg-type]
+    axes.axhline(chance, color=FAINT, lw=1, ls=(0, (2, 2)), zorder=0)
+    if told:
+        axes.text(0.99, chance, "shuffled labels", color=FAINT, fontsize=6.5, ha="right", va="bottom",
                   transform=axes.get_yaxis_transform())  # fmt: skip
 
 
 def residual_figure(table: pl.DataFrame) -> Figure:
     """What the skip carries against what each branch adds: norms above, CKA below."""
     there = set(table.filter(pl.col("measure") == "skip_over_branch")["variant"])
-    kinds = [kind for kind in ("cls", "spatial") if f"attention/{kind}" in there]
-    columns = [(part, kind) for part in ("attention", "mlp") for kind in kinds]
-    names = {"attention": "attention", "mlp": "MLP", "cls": "CLS", "spatial": "spatial"}
-    rows = [
-        [
-            Panel(measure, f"{part}/{kind}", f"{names[part]}, {names[kind]}" if i == 0 else "", label if j == 0 else "")
-            for j, (part, kind) in enumerate(columns)
-        ]
-        for i, (measure, label) in enumerate(
-            {"skip_over_branch": "|skip| / |branch|", "residual_cka": "CKA of skip with branch"}.items()
-        )
-    ]
-    figure, axes = grid_of_curves(table, rows, width=2.7, height=2.5)
-    for panel in axes[0]:
-        panel.set_yscale("log")
-        panel.axhline(1, color=INK, lw=0.8, ls=(0, (2, 2)), zorder=0)
-        panel.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        panel.yaxis.set_minor_formatter(lambda *_: "")
-    limits = [panel.get_ylim() for panel in axes[0]]
-    for panel in axes[0]:
-        panel.set_ylim(min(low for low, _ in limits), max(high for _, high in limits))
-    lowest = min(panel.get_ylim()[0] for panel in axes[1])
-    for panel in axes[1]:
-        panel.set_ylim(min(lowest, 0), 1.02)
+    names = {"attention/cls": "attention, CLS", "attention/spatial": "attention, spatial", "mlp/cls": "MLP, CLS",
+             "mlp/spatial": "MLP, spatial"}  # fmt: skip
+    labels = {"skip_over_branch": "|skip| / |branch|", "residual_cka": "CKA of skip with branch"}
+    rows = [[Panel(m, v, names[v], label) for v in names if v in there] for m, label in labels.items()]
+    figure, grid = curves(table, rows, width=2.6)
+    panels = [pair for row in grid for pair in row]
+    ratios = [axes for axes, panel in panels if panel.measure == "skip_over_branch"]
+    for axes in ratios:
+        axes.set_yscale("log")
+        axes.axhline(1, color=INK, lw=1, ls=(0, (4, 2)), zorder=1)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.yaxis.set_minor_formatter(lambda *_: "")
+    similar = [axes for axes, panel in panels if panel.measure == "residual_cka"]
+    lowest, highest = _reach(ratios)
+    floor = min(0.0, _reach(similar)[0])
+    for axes in ratios:
+        axes.set_ylim(lowest, highest)
+    for axes in similar:
+        axes.set_ylim(floor, 1.02)
     note = "above the dashed line the skip connection carries more than the branch adds; band: 95 % interval"
     headline(figure, "Who writes into the residual stream?", note)
     return figure
 
 
+def _reach(panels: Sequence[Axes]) -> tuple[float, float]:
+    limits = [axes.get_ylim() for axes in panels]
+    return min(low for low, _ in limits), max(high for _, high in limits)
+
+
 def dimension_figure(table: pl.DataFrame) -> Figure:
     """Effective rank and intrinsic dimension over depth."""
-    variants = variants_of(table, "effective_rank")
     labels = {"effective_rank": "effective rank", "intrinsic_dimension": "intrinsic dimension"}
-    rows = [
-        [Panel(m, v, VARIANT_TITLES[v] if i == 0 else "", label if j == 0 else "") for j, v in enumerate(variants)]
-        for i, (m, label) in enumerate(labels.items())
-    ]
-    figure, axes = grid_of_curves(table, rows)
-    for row in axes:
-        for panel in row:
-            panel.set_ylim(bottom=0)
+    variants = variants_of(table, "effective_rank")
+    rows = [[Panel(m, v, VARIANT_TITLES[v], label) for v in variants] for m, label in labels.items()]
+    figure, grid = curves(table, rows)
+    for row in grid:
+        for axes, _ in row:
+            axes.set_ylim(bottom=0)
     n = int(table.filter(pl.col("measure") == "effective_rank")["n"].max())  # type: ignore[arg-type]
-    headline(figure, "How many dimensions do features use?",
-             f"{n} pictures (the effective rank cannot exceed their number); intrinsic dimension by TwoNN")  # fmt: skip
+    note = f"{n} pictures (the effective rank cannot exceed their number); intrinsic dimension by TwoNN"
+    headline(figure, "How many dimensions do features use?", note)
     return figure

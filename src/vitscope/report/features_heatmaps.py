@@ -47,25 +47,35 @@ def name_models(axes: Axes, models: list[Model], *, rows: bool = True) -> None:
     """Model names on both sides, in the colour of their teaching."""
     places = range(len(models))
     size = 9 if len(models) <= 8 else 8 if len(models) <= 14 else 7
-    axes.set_xticks(places, [short(title) for title, _ in models], rotation=90 if len(models) > 3 else 0, fontsize=size)
+    flat = len(models) <= 3 and longest_line(models) <= 14
+    axes.set_xticks(places, [short(title) for title, _ in models], rotation=0 if flat else 90, fontsize=size)
     axes.set_yticks(places, [short(title) if rows else "" for title, _ in models], fontsize=size)
     for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
         for label, (_, key) in zip(labels, models, strict=True):
             label.set(color=teaching(key).colour, fontweight="bold")
 
 
-def short(title: str, most: int = 22) -> str:
-    """A title that fits on an axis; a long one keeps its beginning and its end, where versions differ."""
-    if len(title) <= most:
-        return title
-    return f"{title[: most // 2 - 1]}…{title[-(most // 2) :]}"
+def short(title: str, most: int = 24) -> str:
+    """A title that fits on an axis: a long one is broken at its spaces, and its long words keep both ends.
+
+    >>> short("Untrained vit_tiny_patch16_224").splitlines()
+    ['Untrained', 'vit_tiny_patch16_224']
+    """
+    lines = title.split(" ") if len(title) > most else [title]
+    return "\n".join(s if len(s) <= most else f"{s[: most // 2]}…{s[-(most // 2 - 1) :]}" for s in lines)
+
+
+def longest_line(models: list[Model]) -> int:
+    """Characters of the longest line among the models' short titles."""
+    return max(len(line) for title, _ in models for line in short(title).splitlines())
 
 
 def last_layer_figure(maps: dict[str, Tensor], models: list[Model], pictures: int) -> Figure:
     """Last-layer CKA between models: CLS beside spatial tokens beside all."""
     kinds = [k for k in TOKEN_TITLES if f"models/cka.last.{k}" in maps]
-    side = max(2.3, 0.42 * len(models) + 0.6) if len(models) > 4 else 0.95 * len(models) + 0.4
-    figure = Figure(figsize=(side * len(kinds) + 1.6, side + 1.1), layout="constrained")
+    cell = 1.15 if len(models) <= 3 else 0.8 if len(models) <= 5 else 0.5 if len(models) <= 8 else 0.3
+    side, names = cell * len(models), 0.08 * longest_line(models)
+    figure = Figure(figsize=((side + 0.25) * len(kinds) + names + 0.9, side + names + 0.4), layout="constrained")
     panels = figure.subplots(1, len(kinds), squeeze=False)[0]
     widest = 0.0
     for number, (panel, kind) in enumerate(zip(panels, kinds, strict=True)):
@@ -75,6 +85,8 @@ def last_layer_figure(maps: dict[str, Tensor], models: list[Model], pictures: in
         widest = max(widest, float(np.nanmax(sides[3], initial=0.0)))
     colour_bar(figure, image, panels, "CKA")
     note = f"{pictures} pictures; features that have nothing in common score 0 ± {2 * widest:.2f} (two deviations)"
+    if any(maps[f"models/cka.last.{kind}"].isnan().any() for kind in kinds):
+        note += "; grey: no such token"
     headline(figure, "How alike are the last layers?", note)
     return figure
 
@@ -150,8 +162,11 @@ def similarity_figure(maps: dict[str, Tensor], models: list[Model], titles: dict
     """Other similarities of the last layers: scores above the diagonal, what unrelated features get below it."""
     kinds = [k for k in ("cls", "spatial") if any(f"models/similarity.{n}.{k}" in maps for n in titles)]
     names = [n for n in titles if any(f"models/similarity.{n}.{k}" in maps for k in kinds)]
-    side = max(1.9, 0.3 * len(models) + 0.8)
-    figure = Figure(figsize=(side * len(names) + 1.9, side * len(kinds) + 1.2), layout="constrained")
+    cell = 0.85 if len(models) <= 3 else 0.55 if len(models) <= 8 else 0.26
+    side, room = cell * len(models), 0.08 * longest_line(models)
+    figure = Figure(
+        figsize=((side + 0.15) * len(names) + room + 1.1, (side + 0.1) * len(kinds) + room + 0.4), layout="constrained"
+    )
     panels = figure.subplots(len(kinds), len(names), squeeze=False)
     for row, kind in enumerate(kinds):
         for column, name in enumerate(names):
@@ -172,7 +187,7 @@ def similarity_figure(maps: dict[str, Tensor], models: list[Model], titles: dict
 
 
 def colour_bar(figure: Figure, image: AxesImage, panels, label: str) -> None:  # type: ignore[no-untyped-def]
-    bar = figure.colorbar(image, ax=panels, fraction=0.03, pad=0.015, aspect=22)
+    bar = figure.colorbar(image, ax=panels, fraction=0.03, pad=0.012, aspect=18, shrink=0.9)
     bar.set_label(label)
     bar.outline.set_visible(False)
 
