@@ -8,12 +8,13 @@ from vitscope.data.menagerie import Amounts, World, export
 from vitscope.models.registry import listings
 from vitscope.progress import Progress, silent
 from vitscope.study.file import StudyFile, parse_study
+from vitscope.teachings import TEACHINGS
 
 TITLE = "Six teachings, one network, one world"
 AMOUNTS = Amounts(
     train=1600, val=480, coco=0, parts=240, individuals=48, encounters=4, pairs=160, videos=6, frames=12
 )  # fmt: skip
-ORDER = ("fs", "clip", "dino", "moco", "mae", "beit")
+ORDER = ("fs", "clip", "dino", "moco", "mae", "beit", "none")
 
 
 def demo_study(out: Path, *, progress: Progress = silent) -> StudyFile:
@@ -29,10 +30,8 @@ def demo_study(out: Path, *, progress: Progress = silent) -> StudyFile:
         (labelled / "train").symlink_to(Path("..") / "imagefolder" / "train")
         (labelled / "val").symlink_to(Path("..") / "imagefolder" / "val-appearance-free")
     known = {listing.name: listing for listing in listings("zoo/*")}
-    names = [f"zoo/{key}" for key in ORDER if f"zoo/{key}" in known]
-    models = [{"name": name, "title": known[name].title} for name in names]
-    first = names[0] if names else next(iter(known), "")
-    models.append({"name": f"random:{first}", "title": "Untrained"})
+    titles = {f"zoo/{key}": TEACHINGS[key].title for key in ORDER}
+    models = [{"name": name, "title": title} for name, title in titles.items() if name in known]
     values = {
         "title": TITLE,
         "models": models,
