@@ -143,8 +143,8 @@ def extract(
     """Write the features of all layers of a model for every picture to a store on disk.
 
     Interrupted, it continues where it was when started again; a store of other pictures or other weights is never mixed
-    with this one. Read it with `vitscope.features.store.FeatureStore(OUT)`: `.features("cls", layer)`, `.blocks(...)` for
-    more than fits in memory; `manifest.parquet` names the picture of every row.
+    with this one. Read it with `vitscope.features.store.FeatureStore(OUT)`: `.features("cls", layer)`, `.blocks(...)`
+    if it does not fit in memory; `manifest.parquet` names the picture of every row.
 
     Parameters
     ----------

@@ -98,7 +98,7 @@ def _constant_sites(records: Sequence[ModelRecord], tokens: str, found: Cka) -> 
         if constant := [name for name, value in zip(sites, own[start:], strict=False) if value.isnan()]:
             where[", ".join(constant)].append(record.title)
     return [
-        f"{tokens} features of {', '.join(titles)} are the same for all pictures at {sites}: no similarity is given there"
+        f"{tokens} features of {', '.join(titles)} are the same for all pictures at {sites}: there is no similarity"
         for sites, titles in where.items()
     ]
 
