@@ -42,7 +42,7 @@ def curve(height: float, peak: float, depth: int) -> Tensor:
 
 def add_tasks(results: Results, label: Label, depth: int) -> None:
     for (measure, variant, dataset), (heights, scale) in TASKS.items():
-        value = scale * curve(*heights[label.teaching], depth)
+        value = scale * curve(*heights[teaching(label.teaching).key], depth)
         here = Label(label.model, label.teaching, dataset, label.provenance)
         options: dict[str, Any] = {"axes": ("layer",), "n": 500, "variant": variant}
         results.extend([tidy(here, measure, value, low=value - 0.012, high=value + 0.012, **options)])
@@ -60,7 +60,7 @@ def likeness(a: str, b: str) -> float:
 
 
 def add_features(results: Results, label: Label, depth: int, models: Mapping[str, str]) -> None:
-    height, peak = GLOBAL_TASK[label.teaching]
+    height, peak = GLOBAL_TASK[teaching(label.teaching).key]
     generator = torch.Generator().manual_seed(len(label.model))
 
     def put(measure: str, value: Tensor, spread: float, variant: str) -> None:

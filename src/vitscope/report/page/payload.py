@@ -62,10 +62,11 @@ class Page:
 def gather(outcome: StudyOutcome) -> Page:
     results = outcome.results
     models = models_of(results)
-    columns, tasks = task_columns(results.table, models)
+    numbers = results.table.filter(pl.col("value").is_finite())
+    columns, tasks = task_columns(numbers, models)
     curves = {
-        "how": _charts(HOW, results.table, models, outcome.coverage),
-        "what": _charts(WHAT, results.table, models, outcome.coverage),
+        "how": _charts(HOW, numbers, models, outcome.coverage),
+        "what": _charts(WHAT, numbers, models, outcome.coverage),
     }
     heads, similarity = head_data(results, models), similarity_data(results, models)
     cards = finding_cards(outcome.findings, _chart_of_measure(curves, columns, similarity is not None, any(heads)))
@@ -85,7 +86,7 @@ def gather(outcome: StudyOutcome) -> Page:
     }
     return Page(
         title=outcome.title,
-        subtitle=_subtitle(models, results.table),
+        subtitle=_subtitle(models, len(numbers)),
         headline=headline(columns, models),
         models=models,
         teachings=[teaching for key, teaching in TEACHINGS.items() if key in present],
@@ -130,7 +131,7 @@ def _chart_of_measure(
     return where
 
 
-def _subtitle(models: Sequence[PageModel], table: pl.DataFrame) -> str:
+def _subtitle(models: Sequence[PageModel], numbers: int) -> str:
     if not models:
         return "This study has no results yet."
     taught = {model.teaching.key for model in models if model.teaching.key != "none"}
@@ -139,4 +140,4 @@ def _subtitle(models: Sequence[PageModel], table: pl.DataFrame) -> str:
     parts = [count(len(models), "model")]
     if taught:
         parts.append(f"taught in {count(len(taught), 'way')}")
-    return f"{', '.join(parts)}, {layers} each; {count(len(table), 'number')} measured."
+    return f"{', '.join(parts)}, {layers} each; {count(numbers, 'number')} measured."

@@ -85,11 +85,12 @@ function say(paragraph, about, series) {
   const where = (point) =>
     `${models[point.model].title} at ${layerName(point.model, point.layer)}: ${number(point.value)}`;
   const range = (point) => (interval(point.low, point.high) ? `, interval ${interval(point.low, point.high)}` : "");
+  const last =
+    highest.value - lowest.value < 1e-9
+      ? `At the last layer: ${number(highest.value)}.`
+      : `At the last layer, ${told(highest, "highest")} and ${told(lowest, "lowest")}.`;
   const sentences = {
-    last:
-      pool.length > 1
-        ? `At the last layer, ${told(highest, "highest")} and ${told(lowest, "lowest")}.`
-        : `At the last layer: ${number(highest.value)}.`,
+    last,
     peak: `Highest anywhere is ${where(highest)}${range(highest)}.`,
     lowest: `Lowest anywhere is ${where(lowest)}${range(lowest)}.`,
   };

@@ -1,0 +1,176 @@
+"""The page as a reader meets it: opened in Chromium, hovered, clicked, walked by keys."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.report.conftest import Opener
+
+
+def hover_layer(page: Page, chart: Locator, layer: int) -> str:
+    """Put the pointer above a layer's number on a chart of curves; returns what the tooltip says."""
+    chart.scroll_into_view_if_needed()
+    tick = chart.locator("text[text-anchor=middle]").filter(has_text=re.compile(f"^{layer}$")).bounding_box()
+    box = chart.bounding_box()
+    assert tick
+    assert box
+    page.mouse.move(tick["x"] + tick["width"] / 2, box["y"] + 0.72 * box["height"])
+    tooltip = page.locator("#tooltip")
+    expect(tooltip).to_be_visible()
+    return tooltip.inner_text()
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1400, False), (390, True)])
+def test_opens_quietly_and_fits_its_window(open_page: Opener, width: int, dark: bool) -> None:
+    page = open_page(width=width, dark=dark)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for chapter in ("overview", "how", "atlas", "what", "why", "findings", "methods"):
+        expect(page.locator(f"#{chapter} h2")).to_be_visible()
+    assert page.locator(".drawing svg.chart").count() >= 7 + 6 + 2  # curves, tasks, heat maps
+    assert page.locator("[data-track] svg").count() == 5
+
+
+def test_hovering_tells_the_planted_value_with_its_interval(open_page: Opener) -> None:
+    page = open_page()
+    told = hover_layer(page, page.locator("[data-task='0'] svg"), 12)
+    assert "Layer 12" in told
+    assert "FS\t84.0\t82.8–85.2" in told.replace("\n\t", "\t")
+    assert "CLIP\t76.0" in told
+
+
+def test_picking_a_token_redraws_the_chart(open_page: Opener) -> None:
+    page = open_page()
+    figure = page.locator("#chart-clusters")
+    expect(figure.locator(".reading")).to_contain_text("FS at layer 12: 0.756")  # 0.9 * 0.84
+    figure.get_by_role("radio", name="objects or parts").check()
+    expect(figure.locator(".reading")).to_contain_text("FS at layer 12: 0.504")  # 0.6 * 0.84
+
+
+def test_isolating_a_teaching_fades_all_others_everywhere(open_page: Opener) -> None:
+    page = open_page()
+    page.get_by_role("button", name="DINO").first.click()
+    for place in ("#overview", "#chart-distance", "#chart-kinds", "#chart-views", "#atlas", "#chart-similarity",
+                  "#chart-depth", "#chart-spaces", "#chart-table", "#chart-tasks"):  # fmt: skip
+        shown = page.locator(f"{place} [data-model='2']")
+        others = page.locator(f"{place} [data-model]:not([data-model='2'])")
+        assert shown.count() > 0, place
+        assert page.locator(f"{place} [data-model='2'].away").count() == 0, place
+        assert page.locator(f"{place} [data-model].away").count() == others.count() > 0, place
+    told = hover_layer(page, page.locator("[data-task='0'] svg"), 12)
+    assert "DINO" in told
+    assert "CLIP" not in told
+    expect(page.locator("#head h3")).to_contain_text("DINO")  # the picked head follows
+    page.keyboard.press("Escape")
+    expect(page.locator("[data-model].away")).to_have_count(0)
+    expect(page.locator("#show-all")).to_be_hidden()
+
+
+def test_two_teachings_can_be_compared(open_page: Opener) -> None:
+    page = open_page()
+    page.get_by_role("button", name="FS").first.click()
+    page.get_by_role("button", name="MAE").first.click()
+    expect(page.locator("#atlas-grids .panel:visible")).to_have_count(2)
+    page.get_by_role("button", name="Show all").click()
+    expect(page.locator("#atlas-grids .panel:visible")).to_have_count(7)
+
+
+def test_picking_a_head_shows_it_large_with_its_numbers(open_page: Opener) -> None:
+    page = open_page()
+    page.locator("#atlas-grids .panel[data-model='5'] .cell[data-index='4']").click()  # layer 2, head 1 of 4
+    head = page.locator("#head")
+    expect(head).to_contain_text("BEiT")
+    expect(head).to_contain_text("layer 2, head 1")
+    expect(head).to_contain_text("offset local: left")
+    for number in ("distance", "entropy", "attention on CLS", "object IoU", "stability"):
+        expect(head.locator("dt", has_text=number).first).to_be_visible()
+    box = head.locator("canvas").first.bounding_box()
+    assert box
+    cells = 13  # 6 steps each way: three quarters of 8
+    page.mouse.move(box["x"] + box["width"] * 5.5 / cells, box["y"] + box["height"] * 6.5 / cells)
+    told = page.locator("#tooltip").inner_text()
+    assert "left" in told
+    assert 49 < float(told.split()[0]) < 51  # half of the attention was planted there, and a little noise
+
+
+def test_squares_and_sliders_pick_heads_too(open_page: Opener) -> None:
+    page = open_page()
+    page.locator("#kinds .panel[data-model='1'] .unit").first.click()
+    expect(page.locator("#head h3")).to_contain_text("CLIP")
+    page.locator("#view-pickers input[type=range]").first.fill("7")
+    expect(page.locator("#head h3")).to_contain_text("layer 7")
+    assert page.locator("#views canvas:visible").count() == 7
+
+
+def test_heat_map_tells_planted_similarity(open_page: Opener) -> None:
+    page = open_page()
+    chart = page.locator("#chart-similarity svg.heatmap")
+    chart.scroll_into_view_if_needed()
+    cell = chart.locator("rect").nth(1).bounding_box()  # FS with CLIP
+    assert cell
+    page.mouse.move(cell["x"] + cell["width"] / 2, cell["y"] + cell["height"] / 2)
+    told = page.locator("#tooltip").inner_text()
+    assert "FS and CLIP" in told
+    assert "0.720 (0.690–0.750)" in told
+    page.locator("#chart-depth .thumb").nth(4).click()
+    expect(page.locator("#chart-depth .note")).to_contain_text("layers of MAE")
+
+
+def test_everything_can_be_reached_by_keys(open_page: Opener) -> None:
+    page = open_page()
+    page.keyboard.press("Tab")
+    expect(page.locator(".skip")).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(page.locator(".bar nav a").first).to_be_focused()
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+
+    page.locator("#atlas-grids .panel[data-model='0'] .cell[tabindex='0']").focus()  # the head picked at first
+    walk = {
+        "Home": "layer 2, head 1",
+        "ArrowRight": "layer 2, head 2",
+        "ArrowDown": "layer 3, head 2",
+        "End": "layer 3, head 4",
+        "ArrowUp": "layer 2, head 4",
+        "ArrowLeft": "layer 2, head 3",
+    }
+    for key, where in walk.items():
+        page.keyboard.press(key)
+        expect(page.locator("#head h3")).to_contain_text(where)
+        expect(page.locator(".cell:focus")).to_have_attribute("aria-selected", "true")
+
+    chart = page.locator("[data-task='0'] svg")
+    chart.focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator("#tooltip")).to_contain_text("Layer 11")
+
+    theme = page.get_by_role("button", name="Dark colours")
+    theme.focus()
+    page.keyboard.press("Enter")
+    expect(theme).to_have_attribute("aria-pressed", "true")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(18, 20, 27)"
+
+
+def test_findings_show_verdict_evidence_and_where_the_protocol_matters(open_page: Opener) -> None:
+    page = open_page()
+    assert page.locator(".card").count() == 10
+    card = page.locator("#finding-F4")
+    expect(card).to_contain_text("does not hold")
+    expect(card).to_contain_text("Under the paper's protocol: holds.")
+    card.locator("summary").click()
+    expect(card.locator(".evidence")).to_contain_text("0.401–0.461")
+    card.get_by_role("link").click()  # the chart opens on the measure that the finding rests on
+    expect(page.locator("#chart-saliency input:checked").first).to_have_value("saliency_merged")
+    expect(page.locator("#finding-F10")).to_contain_text("not testable here")
+
+
+def test_prints_light_and_without_controls(open_page: Opener) -> None:
+    page = open_page(dark=True)
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    expect(page.locator(".bar nav")).to_be_hidden()
+    expect(page.locator(".pickers").first).to_be_hidden()
+    expect(page.locator("#finding-F1 .evidence")).to_be_visible()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"

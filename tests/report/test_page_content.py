@@ -1,0 +1,151 @@
+"""What goes onto the page, checked without a browser: maps, sentences, similarities, coverage, size."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.report.constructed import MODELS, outcome, picture
+from tests.report.constructed_attention import Shape
+from vitscope.report.page import write_page
+from vitscope.report.page.maps import aligned_reach, crop, decode, encode, pooled, pooling_factor
+from vitscope.report.page.methods import coverage_table, shortfall
+from vitscope.report.page.models import models_of
+from vitscope.report.page.payload import gather
+from vitscope.report.page.pictures import page_pictures
+from vitscope.report.page.write import as_json, render
+from vitscope.results import Results
+from vitscope.study.outcome import Coverage, StudyOutcome
+
+TINY = Shape(depth=4, heads=2, grid=(4, 4))
+
+
+def test_maps_survive_packing_to_half_a_step_of_the_square_root_scale() -> None:
+    maps = torch.rand(3, 2, 9, 5, generator=torch.Generator().manual_seed(0)).double() ** 3
+    packed = encode(maps)
+    found = decode(packed)
+    top = maps.flatten(0, 1).flatten(1).max(1).values.numpy()[:, None, None]
+    values = maps.flatten(0, 1).numpy()
+    assert packed["size"] == (9, 5)
+    assert np.abs(np.sqrt(found / top) - np.sqrt(values / top)).max() <= 0.5 / 255 + 1e-5
+
+
+def test_constant_and_missing_maps_pack_to_zero() -> None:
+    assert decode(encode(torch.zeros(1, 1, 2, 2))).max() == 0
+    assert decode(encode(torch.full((1, 1, 2, 2), torch.nan))).max() == 0
+
+
+def test_aligned_maps_are_cropped_around_the_token() -> None:
+    aligned = torch.zeros(1, 1, 15, 15)  # grid 8 x 8
+    aligned[0, 0, 7, 7], aligned[0, 0, 7, 6] = 1, 2
+    cropped = crop(aligned, 0.75)  # 6 steps each way
+    assert cropped.shape == (1, 1, 13, 13)
+    assert (cropped[0, 0, 6, 6], cropped[0, 0, 6, 5]) == (1, 2)
+
+
+def test_very_many_maps_are_shown_to_a_shorter_reach() -> None:
+    study = [(24, 16, 55, 55)] * 20  # twenty large models with patches of 8 pixels: 23 MB of cells
+    reach = aligned_reach(study, budget=3_600_000)
+    assert 0.1 < reach < 0.75
+    assert sum(crop(torch.empty(shape, device="meta"), reach).numel() for shape in study) <= 3_600_000
+
+
+def test_plain_maps_are_averaged_where_there_are_many() -> None:
+    assert pooling_factor([100] * 4, budget=100) == 2
+    maps = torch.arange(9.0).reshape(1, 1, 3, 3)
+    assert pooled(maps, 2)[0, 0].tolist() == [[2.0, 3.5], [6.5, 8.0]]  # (0+1+3+4)/4, (2+5)/2, (6+7)/2, 8
+
+
+def test_each_task_has_its_sentence_and_the_table_its_headline() -> None:
+    page = gather(outcome())
+    sentences = {(column.title, column.protocol): column.sentence for column in page.columns}
+    assert sentences["k-NN", "corrected"] == "Take FS at its last layer: 84.00 % (82.80–85.20)."
+    assert sentences["keypoints", "corrected"] == (
+        "Take DINO at layer 9 of 12: 31.00 % (29.80–32.20). MoCo-v3 is within its interval."
+    )
+    assert page.headline == (
+        "No single model wins everywhere: FS for k-NN, linear probe and retrieval; "
+        "DINO for video segmentation and keypoints."
+    )
+
+
+def test_winner_and_equals_are_marked_in_the_table() -> None:
+    text = render(outcome())
+    table = text[text.index('<table class="best">') :]
+    rows = dict(zip(MODELS, re.findall(r"<tr data-model.*?</tr>", table, re.DOTALL), strict=False))
+    keypoints = {model: re.findall(r'<td class="([^"]*)"', row)[-1].split() for model, row in rows.items()}
+    assert keypoints["DINO"] == ["best-cell", "near"]
+    assert keypoints["MoCo-v3"] == ["near"]
+    assert keypoints["FS"] == []
+
+
+def test_models_stand_in_the_order_of_teachings_and_differ_in_line() -> None:
+    results = outcome(TINY, {"late": "beit", "first": "fs", "second": "fs", "mine": "unheard-of"}).results
+    models = models_of(results)
+    assert [model.title for model in models] == ["first", "second", "late", "mine"]
+    assert models[0].dash != models[1].dash
+    assert models[3].teaching.key == "other"
+
+
+def test_similarity_reads_pairs_in_either_order() -> None:
+    study = outcome(TINY, {"MAE": "mae", "FS": "fs"})  # studied in this order, shown as FS, MAE
+    found = gather(study).data["similarity"]
+    cls = next(matrix for matrix in found["last"] if matrix["tokens"] == "cls")
+    assert cls["value"] == [[None, 0.22], [0.22, None]]
+    assert cls["low"][0][1] == pytest.approx(0.19)
+    stored = study.results.maps["MAE/cka.depth.cls.FS"]
+    packed = found["depth"]["cls"]["0/1"]  # rows: FS
+    assert packed["size"] == (8, 8)
+    raw = np.frombuffer(base64.b64decode(packed["data"]), dtype=np.uint8).reshape(8, 8)
+    assert np.abs(raw / 254 - stored.T.numpy()).max() < 0.5 / 254 + 1e-9
+
+
+def test_coverage_is_told_where_it_falls_short() -> None:
+    coverage = [Coverage("A", "images", 10, 10), Coverage("B", "images", 4, 10), Coverage("B", "video", 0, 3)]
+    assert coverage_table(coverage).rows == (
+        ("A", (("10", True), None)),
+        ("B", (("4 of 10", False), ("0 of 3", False))),
+    )
+    assert shortfall(coverage, ["images"]) == "Incomplete: B 4 of 10 (images)."
+    assert shortfall(coverage[:1], ["images"]) == ""
+
+
+def test_data_cannot_leave_its_element() -> None:
+    hostile = "</script><!--\u2028 & <b>"
+    text = as_json({"title": hostile})
+    assert not set(text) & set("<>&\u2028")
+    assert json.loads(text)["title"] == hostile
+
+
+def test_unreadable_and_surplus_pictures_are_named() -> None:
+    shown, left_out = page_pictures({"good": picture(), "bad": b"not a picture"})
+    assert [(one.name, one.width, one.height) for one in shown] == [("good", 800, 240)]
+    assert left_out == ["bad"]
+
+
+def test_page_of_seven_base_models_is_small_and_holds_everything(tmp_path: Path) -> None:
+    path = write_page(outcome(Shape(depth=12, heads=12, grid=(14, 14))), tmp_path / "new" / "report.html")
+    assert path.stat().st_size < 10_000_000
+    text = path.read_text("utf-8")
+    assert not re.search(r"""(src|href)=["'](?!data:|#)""", text)
+    assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert "https://" not in text
+
+
+def test_rows_without_numbers_leave_gaps_not_errors() -> None:
+    study = outcome(TINY, {"FS": "fs"})
+    study.results.table = study.results.table.with_columns(value=math.nan, ci_low=math.nan, ci_high=math.nan)
+    assert "NaN" not in as_json(gather(study).data)
+
+
+def test_nothing_at_all_is_said_plainly() -> None:
+    page = gather(StudyOutcome("empty", Results()))
+    assert page.subtitle == "This study has no results yet."
+    assert page.findings == "No finding was checked in this study."
