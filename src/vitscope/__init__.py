@@ -9,9 +9,9 @@ from vitscope import _torchvision as _torchvision  # must come before anything i
 
 __version__ = "0.1.0"
 
-from vitscope import attention
+from vitscope import attention, features
 from vitscope.errors import VitscopeError
 from vitscope.models import load
 from vitscope.results import Results
 
-__all__ = ["Results", "VitscopeError", "attention", "load"]
+__all__ = ["Results", "VitscopeError", "attention", "features", "load"]

@@ -200,7 +200,10 @@ def test_models_command(capsys):
     assert "no model matches" in fails(capsys, "models", "alexnet*")
 
 
-@pytest.mark.parametrize("command", ["attention", "models", "menagerie", "teach", "init"])
+COMMANDS = "demo init run results models attention features extract tasks menagerie teach".split()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself(capsys, command):
     run(command, "--help")
     assert "Usage" in capsys.readouterr().out
