@@ -66,9 +66,9 @@ def test_plain_maps_are_averaged_where_there_are_many() -> None:
 def test_each_task_has_its_sentence_and_the_table_its_headline() -> None:
     page = gather(outcome())
     sentences = {(column.title, column.protocol): column.sentence for column in page.columns}
-    assert sentences["k-NN", "corrected"] == "Take FS at its last layer: 84.00 % (82.80–85.20)."
+    assert sentences["k-NN", "corrected"] == "Take FS at its last layer: 84.00\u00a0% (82.80–85.20)."
     assert sentences["keypoints", "corrected"] == (
-        "Take DINO at layer 9 of 12: 31.00 % (29.80–32.20). MoCo-v3 is within its interval."
+        "Take DINO at layer 9 of 12: 31.00\u00a0% (29.80–32.20). MoCo-v3 is within its interval."
     )
     assert page.headline == (
         "No single model wins everywhere: FS for k-NN, linear probe and retrieval; "

@@ -69,7 +69,7 @@ def gather(outcome: StudyOutcome) -> Page:
         "what": _charts(WHAT, numbers, models, outcome.coverage),
     }
     heads, similarity = head_data(results, models), similarity_data(results, models)
-    cards = finding_cards(outcome.findings, _chart_of_measure(curves, columns, similarity is not None, any(heads)))
+    cards = finding_cards(outcome.findings, _chart_of_measure(curves, columns, similarity, any(heads)))
     pictures, left_out = page_pictures(outcome.pictures)
     notes = list(results.notes)
     if left_out:
@@ -116,18 +116,23 @@ def _charts(
 
 
 def _chart_of_measure(
-    curves: dict[str, list[dict[str, Any]]], columns: Sequence[TaskColumn], similarity: bool, heads: bool
+    curves: dict[str, list[dict[str, Any]]],
+    columns: Sequence[TaskColumn],
+    similarity: dict[str, Any] | None,
+    heads: bool,
 ) -> dict[str, str]:
     """measure -> id of the chart that shows it."""
-    where = {
-        measure: f"chart-{chart['key']}" for some in curves.values() for chart in some for measure in chart["measures"]
-    }
+    charts = [chart for several in curves.values() for chart in several]
+    where = {measure: f"chart-{chart['key']}" for chart in charts for measure in chart["measures"]}
     where |= {column.measure: "chart-tasks" for column in columns}
+    if "gini" in where:
+        where["late_kind"] = where["gini"]
     if heads:
-        where |= dict.fromkeys(("head_kind", "peak", "offset", "aligned"), "atlas")
-        where |= dict.fromkeys(("late_kind",), "chart-looks")
-    if similarity:
-        where |= {"cka": "chart-similarity", "cka_depth": "chart-depth"}
+        where["head_kind"] = "atlas"
+    if similarity and similarity["last"]:
+        where["cka"] = "chart-similarity"
+    if similarity and similarity["depth"]:
+        where["cka_depth"] = "chart-depth"
     return where
 
 

@@ -71,7 +71,7 @@ def sentence(column: Column, cells: Sequence[Cell | None], models: Sequence[Page
     if not found:
         return "No model could be scored."
     model, winner = next((model, cell) for model, cell in found if cell.best)
-    unit = " %" if column.task.percent else ""
+    unit = "\u00a0%" if column.task.percent else ""
     where = "its last layer" if winner.layer == model.depth else f"layer {winner.layer} of {model.depth}"
     text = f"Take {model.title} at {where}: {column.task.show(winner.value)}{unit}"
     text += f" ({interval(column, winner)})." if not math.isnan(winner.low) else "."
@@ -87,10 +87,10 @@ def headline(columns: Sequence[TaskColumn], models: Sequence[PageModel]) -> str:
     winners: dict[str, list[str]] = {}
     several = {column.title for column in shown if sum(other.title == column.title for other in shown) > 1}
     for column in shown:
-        for model, cell in zip(models, column.cells, strict=True):
-            if cell and cell.best:
-                task = f"{column.title} ({column.dataset})" if column.title in several else column.title
-                winners.setdefault(model.title, []).append(task)
+        first = next((model for model, cell in zip(models, column.cells, strict=True) if cell and cell.best), None)
+        if first:
+            task = f"{column.title} ({column.dataset})" if column.title in several else column.title
+            winners.setdefault(first.title, []).append(task)
     if not winners or len(models) < 2:
         return ""
     if len(winners) == 1:

@@ -2,7 +2,7 @@
 
 const SEQUENTIAL = {
   light: ["#fbfaf6", "#cfe3e6", "#7fb7c4", "#2f7f9a", "#134a6b", "#0b2440"],
-  dark: ["#1d2230", "#1f4258", "#2f7f9a", "#6fb4c0", "#c3e2df", "#fdf9e8"],
+  dark: ["#1b202c", "#1d3445", "#245a72", "#4596aa", "#a9d6d6", "#fdf9e8"],
 };
 const HEAT = {
   light: ["#fff9ec", "#fbd9a4", "#f39a5f", "#d4485f", "#8c2a6b", "#2c1648"],

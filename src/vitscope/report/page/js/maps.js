@@ -12,8 +12,9 @@ function paintMap(context, packed, index, stops, x, y, width, height, least = 0)
   const factor = least > 0 ? Math.sqrt(packed.top[index] / Math.max(packed.top[index], least)) : 1;
   const shade = (byte) => Math.round(stops === HEAT ? (byte * factor) ** 2 / 255 : byte * factor);
   for (let i = 0; i < w * h; i++) {
-    const [r, g, b] = colours[shade(packed.byte(index, i))];
-    image.data.set([r, g, b, 255], 4 * i);
+    const colour = colours[shade(packed.byte(index, i))];
+    for (let channel = 0; channel < 3; channel++) image.data[4 * i + channel] = colour[channel];
+    image.data[4 * i + 3] = 255;
   }
   const small = new OffscreenCanvas(w, h);
   small.getContext("2d").putImageData(image, 0, 0);

@@ -50,6 +50,7 @@ function firstHead() {
   pickHead(model, Math.floor(index / heads), index % heads);
 }
 
+startTheme(); // first, so that nothing is drawn twice
 trackCharts();
 findAll("[data-curves]").forEach(curveFigure);
 kindsFigure();
@@ -62,7 +63,6 @@ depthFigure();
 spacesFigure();
 taskCharts();
 startLegend();
-startTheme();
 followChapters();
 followFindings();
 openForPrint();

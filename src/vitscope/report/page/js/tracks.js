@@ -15,7 +15,8 @@ function drawTrack(host, task, width) {
     at: position(one.model, one.ring),
     i: one.layer.indexOf(one.ring),
   }));
-  marks.sort((a, b) => a.value[a.i] - b.value[b.i]); // the best of those that share a place is on top
+  // The best of those that share a place is on top; of equals, the first.
+  marks.sort((a, b) => a.value[a.i] - b.value[b.i] || b.model - a.model);
   const stacks = new Map();
   for (const mark of marks) {
     const key = mark.at.toFixed(3);
@@ -26,6 +27,7 @@ function drawTrack(host, task, width) {
   const rail = 34 + (tallest - 1) * STEP;
   const height = rail + 26;
   const x = depthScale(14, width - 24);
+  const winner = marks.findLast((mark) => mark.best);
   const root = svg("svg", {
     class: "chart",
     viewBox: `0 0 ${width} ${height}`,
@@ -43,9 +45,11 @@ function drawTrack(host, task, width) {
       svg("text", { x: x(at), y: rail + 20, "text-anchor": "middle" }, text),
     );
   }
-  for (const mark of marks) {
-    const beside = marks.filter((other) => Math.abs(x(other.at) - x(mark.at)) < 56).map((other) => other.level);
-    root.append(drawMark(mark, x(mark.at), rail - mark.level * STEP, rail - Math.max(...beside) * STEP - 14, width));
+  const levelOf = (mark) => rail - mark.level * STEP;
+  for (const mark of marks) root.append(drawMark(mark, x(mark.at), levelOf(mark)));
+  if (winner) {
+    const beside = marks.filter((other) => Math.abs(x(other.at) - x(winner.at)) < 56).map(levelOf);
+    root.append(winnerLabel(winner, x(winner.at), levelOf(winner), Math.min(...beside) - 14, width));
   }
   host.replaceChildren(root);
   fade(host);
@@ -78,24 +82,23 @@ function drawTrack(host, task, width) {
   });
 }
 
-/** labelY: above whatever else is stacked nearby. */
-function drawMark(mark, x, y, labelY, width) {
+function drawMark(mark, x, y) {
   const group = svg("g", { "data-model": mark.model, class: modelClass(mark.model) });
   group.append(svg("circle", { cx: x, cy: y, r: 9, fill: "transparent" }));
   if (mark.near && !mark.best) group.append(svg("circle", { class: "near", cx: x, cy: y, r: 8 }));
   group.append(chartMark(mark.model, x, y, mark.best ? 1.6 : 1));
-  if (mark.best) {
-    const anchor = x > width - 60 ? "end" : x < 60 ? "start" : "middle";
-    const text = `${clip(models[mark.model].title, 24)} ${number(mark.value[mark.i])}`;
-    if (y - labelY > 20) group.append(svg("line", { class: "leader", x1: x, x2: x, y1: y - 9, y2: labelY + 4 }));
-    group.append(
-      svg(
-        "text",
-        { class: "winner-label", x: x + { end: 10, start: -10, middle: 0 }[anchor], y: labelY, "text-anchor": anchor },
-        text,
-      ),
-    );
-  }
+  return group;
+}
+
+/** Name and score of the winner, at labelY: above whatever else is stacked nearby. */
+function winnerLabel(mark, x, y, labelY, width) {
+  const text = `${clip(models[mark.model].title, 24)} ${number(mark.value[mark.i])}`;
+  const half = 3.8 * text.length;
+  const anchor = x + half > width ? "end" : x < half ? "start" : "middle";
+  const shift = { end: 10, start: -10, middle: 0 }[anchor];
+  const group = svg("g", { "data-model": mark.model, class: modelClass(mark.model) });
+  if (y - labelY > 20) group.append(svg("line", { class: "leader", x1: x, x2: x, y1: y - 9, y2: labelY + 4 }));
+  group.append(svg("text", { class: "winner-label", x: x + shift, y: labelY, "text-anchor": anchor }, text));
   return group;
 }
 

@@ -51,7 +51,7 @@ function viewTile(model) {
   const element = html(
     "button",
     { type: "button", class: "view-tile panel", "data-model": model },
-    html("h4", {}, modelTitle(model)),
+    html("span", { class: "panel-title" }, modelTitle(model)),
     canvas,
     caption,
   );
