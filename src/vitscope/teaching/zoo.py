@@ -76,10 +76,11 @@ def train(root: Path = ROOT, *, minutes: float = 12.0, only: tuple[str, ...] = (
 
 
 def step_back() -> None:
-    """Let everything else go first. On Linux, sessions are weighed against each other too, by their autogroup."""
+    """Let everything else go first. Linux weighs whole sessions too (autogroups): lowered if this one is its own."""
     os.nice(19)
-    with contextlib.suppress(OSError):
-        Path("/proc/self/autogroup").write_text("19")
+    if os.getsid(0) == os.getpid():
+        with contextlib.suppress(OSError):
+            Path("/proc/self/autogroup").write_text("19")
 
 
 def reporter(key: str) -> Any:
