@@ -51,7 +51,6 @@ def train(root: Path = ROOT, *, minutes: float = 12.0, only: tuple[str, ...] = (
         Teach these networks and no others.
     """
     torch.set_num_threads(1)
-    step_back()
     stopping: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _: stopping.append(received))
@@ -240,4 +239,5 @@ def ship_untaught(to: Path, watch: Monitor, half: bool) -> None:
 
 
 if __name__ == "__main__":
+    step_back()
     app()
