@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,11 +26,22 @@ from vitscope.tasks.keypoints import CORRECTED, PAPER, KeypointConfig, correct_p
 LABEL = Label("m", "none", "d", "p")
 
 
-def pair(source_points, target_points, *, category="cat", source=0, target=1, box=(0, 0, 100, 60)) -> KeypointPair:
+Points = Sequence[tuple[float, float]]
+
+
+def pair(
+    source_points: Points,
+    target_points: Points,
+    *,
+    category: str = "cat",
+    source: int = 0,
+    target: int = 1,
+    box: tuple[float, float, float, float] = (0, 0, 100, 60),
+) -> KeypointPair:
     return KeypointPair(f"{source}-{target}", category, source, target, tuple(source_points), tuple(target_points), box)
 
 
-def keypoint_set(pairs, sizes) -> KeypointSet:
+def keypoint_set(pairs: Sequence[KeypointPair], sizes: Sequence[tuple[int, int]]) -> KeypointSet:
     images = SampleList(Sample(f"{i}.jpg", Path(f"{i}.jpg")) for i in range(len(sizes)))
     return KeypointSet(images, tuple(sizes), tuple(pairs))
 

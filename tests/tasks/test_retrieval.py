@@ -61,7 +61,7 @@ def test_setups_by_hand() -> None:
     # easy: 0 and 3 ignored, 1 is first. medium: 1 first, 3 third. hard: 0 and 1 ignored, 3 is second
     assert found == pytest.approx({"easy": 1, "medium": (1 + (1 / 2 + 2 / 3) / 2) / 2, "hard": (0 + 1 / 2) / 2})
     assert scores.at["medium"][0, 0].tolist() == pytest.approx([1, 2 / 3, 2 / 3])
-    assert scores.first[0, 0].tolist() == [0, 1, 2, 3]
+    assert scores.first[0, 0].tolist() == [1, 2, 3] + 7 * [-1]  # without the junk
 
 
 def test_queries_without_positives_are_skipped() -> None:
@@ -139,6 +139,8 @@ def test_unreadable_images_are_neither_found_nor_asked(backbone: Backbone, roxfo
     data = open_retrieval(roxford)
     found = retrieval.run(backbone, data)["cls"]
     assert found.precision["medium"].shape == (1, 3)
+    assert found.asked.tolist() == [0]
+    assert found.known.tolist() == [0, 1, 2, 4, 5]
     photo(roxford / "jpg/image_000003.jpg", seed=3)
     whole = retrieval.run(backbone, open_retrieval(roxford))["cls"]
     assert whole.precision["medium"].shape == (1, 3)

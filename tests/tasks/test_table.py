@@ -15,8 +15,17 @@ from vitscope.tasks.table import best_layers, published
 from vitscope.tasks.table_formats import to_csv, to_latex, to_markdown, to_terminal
 
 
-def rows(model: str, values: list[float], *, measure="knn_top1", variant="cls k=20", dataset="ImageNet", half=0.02,
-         protocol="corrected", teaching="fs") -> pl.DataFrame:  # fmt: skip
+def rows(
+    model: str,
+    values: list[float],
+    *,
+    measure: str = "knn_top1",
+    variant: str = "cls k=20",
+    dataset: str = "ImageNet",
+    half: float = 0.02,
+    protocol: str = "corrected",
+    teaching: str = "fs",
+) -> pl.DataFrame:
     value = torch.tensor(values, dtype=torch.float64)
     label = Label(model, teaching, dataset, "p")
     low, high = value - half, value + half

@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -62,6 +63,7 @@ def test_everything_on_official_layouts(
     for name in ("table.csv", "table.md", "table.tex", "tasks-table.png", "tasks-by-layer.svg", "video-pair.png"):
         assert (out / name).stat().st_size > 0
     assert len(list(out.glob("neighbours-*.png"))) == len(list(out.glob("keypoints-*.png"))) == 1
+    assert (out / "found-roxford5k-part-untrained-vit-tiny-patch16-224.png").exists()
     masks = out / "masks" / "untrained-vit-tiny-patch16-224" / "layer-12" / "pair"
     assert sorted(path.name for path in masks.iterdir()) == [f"{number:05}.png" for number in range(6)]
 
@@ -134,7 +136,7 @@ def test_a_malicious_pickle_is_refused_and_nothing_is_run(
     roxford: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Trap:
-        def __reduce__(self):
+        def __reduce__(self) -> tuple[Any, ...]:
             return os.system, (f"touch {tmp_path / 'run'}",)
 
     (roxford / "gnd_roxford5k.pkl").write_bytes(pickle.dumps({"imlist": [], "qimlist": [], "gnd": Trap()}))

@@ -75,7 +75,7 @@ def tasks(
         Write predicted masks.
     features
         Folder for the pooled features of labelled pictures, which the next run uses again. Without it they are held in
-        memory, or in OUT/features if they take more than 2 GB.
+        memory, or in OUT/features if they take more than 256 MB.
     out
         Folder for everything that is written.
     arch

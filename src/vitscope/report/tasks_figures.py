@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,8 +15,9 @@ from matplotlib.patches import Rectangle
 
 from vitscope.report.attention_figures import models_of, place_legend, slug_of
 from vitscope.report.style import FAINT, INK, ModelStyle, model_styles, save_figure, styled
-from vitscope.report.tasks_pictures import keypoint_picture, neighbour_picture, video_picture
+from vitscope.report.tasks_pictures import keypoint_picture, neighbour_picture, retrieval_picture, video_picture
 from vitscope.results import Results
+from vitscope.tasks.official import name_of_retrieval
 from vitscope.tasks.study import Evidence, TaskData
 from vitscope.tasks.table import BestLayers, Cell, Column, best_layers, rows_of_task
 from vitscope.tasks.table_formats import interval, of_paper, score
@@ -35,16 +37,21 @@ def draw_tasks(results: Results, data: TaskData, evidence: Sequence[Evidence], f
             written += save_figure(table_figure(table), folder, "tasks-table")
         for some in evidence:
             best = {
-                column.task.key: cell.layer - 1
+                (column.task.key, column.dataset): cell.layer - 1
                 for column, cell in table.row(some.model)
                 if cell is not None and (column.task.key == "knn" or column.protocol == some.protocol)
             }
+            layers = {task: layer for (task, _), layer in best.items()}
             slug = slug_of(some.model)
-            if data.labelled and some.neighbours and "knn" in best:
-                figure = neighbour_picture(some, data.labelled, best["knn"])
+            if data.labelled and some.neighbours and "knn" in layers:
+                figure = neighbour_picture(some, data.labelled, layers["knn"])
                 written += save_figure(figure, folder, f"neighbours-{slug}", formats=("png",))
-            if data.keypoints and some.matches and "keypoints" in best:
-                figure = keypoint_picture(some, data.keypoints, best["keypoints"])
+            for dataset in data.retrieval:
+                name = name_of_retrieval(dataset)
+                figure = retrieval_picture(some, dataset, name, best["retrieval", name])
+                written += save_figure(figure, folder, f"found-{slug_of(name)}-{slug}", formats=("png",))
+            if data.keypoints and some.matches and "keypoints" in layers:
+                figure = keypoint_picture(some, data.keypoints, layers["keypoints"])
                 written += save_figure(figure, folder, f"keypoints-{slug}", formats=("png",))
         for sequence in data.videos.sequences[:PICTURED_VIDEOS] if data.videos else ():
             figure = video_picture(sequence, evidence, results.table)
@@ -62,13 +69,15 @@ def layers_figure(results: pl.DataFrame, table: BestLayers) -> Figure:
     styles = model_styles(models_of(results))
     for panel, column in zip(grid.flat, table.columns, strict=False):
         here = results.filter((pl.col("dataset") == column.dataset) & (pl.col("protocol") == column.protocol))
-        for title, style in styles.items():
+        tops = [
             _curve(panel, rows_of_task(here.filter(pl.col("model") == title), column.task), style, column)
+            for title, style in styles.items()
+        ]
+        panel.set_ylim(0, 1.07 * max(*tops, 1e-3))
         panel.set_title(column.task.title, pad=17)
         protocol = "" if column.protocol == "corrected" else f", {column.protocol} protocol"
         panel.text(0, 1.03, f"{column.dataset}{protocol}", transform=panel.transAxes, fontsize=8, color=FAINT)
         panel.set(xlabel="layer", ylabel=column.score)
-        panel.set_ylim(bottom=0)
         deepest = int(results.filter(pl.col("measure") == column.task.measure)["layer"].max())  # type: ignore[arg-type]
         panel.set_xticks([1, *range(3 if deepest > 6 else 2, deepest + 1, 3 if deepest > 6 else 1)])
     empty = list(grid.flat)[count:]
@@ -84,9 +93,10 @@ def layers_figure(results: pl.DataFrame, table: BestLayers) -> Figure:
     return figure
 
 
-def _curve(panel: Axes, rows: pl.DataFrame, style: ModelStyle, column: Column) -> None:
+def _curve(panel: Axes, rows: pl.DataFrame, style: ModelStyle, column: Column) -> float:
+    """Draw one model's scores; returns the highest point of curve and band."""
     if rows.is_empty():
-        return
+        return 0.0
     scale = 100.0 if column.task.percent else 1.0
     layers, values = rows["layer"].to_numpy(), scale * rows["value"].to_numpy()
     low, high = scale * rows["ci_low"].to_numpy(), scale * rows["ci_high"].to_numpy()
@@ -94,6 +104,7 @@ def _curve(panel: Axes, rows: pl.DataFrame, style: ModelStyle, column: Column) -
     panel.plot(layers, values, **style.curve())
     best = int(values.argmax())
     panel.plot(layers[best], values[best], "o", ms=11, mfc="none", mec=style.colour, mew=1.6)
+    return float(np.nanmax([*values, *high]))
 
 
 def table_figure(table: BestLayers) -> Figure:

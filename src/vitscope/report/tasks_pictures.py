@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -15,6 +16,8 @@ from PIL import Image
 from vitscope.data.davis import VideoSequence
 from vitscope.data.decode import decode_image
 from vitscope.data.keypoints import KeypointPair, KeypointSet
+from vitscope.data.revisited import RetrievalSet
+from vitscope.data.samples import Sample
 from vitscope.report.style import FAINT, INK
 from vitscope.tasks.davis_scores import boundary
 from vitscope.tasks.keypoints import ALPHAS, correct_points
@@ -28,26 +31,69 @@ QUERIES, NEIGHBOURS, PAIRS = 5, 7, 6
 PIXELS = 320  # longer side of a picture in a figure
 
 
+@dataclass(frozen=True)
+class Shown:
+    """A picture with a caption, framed by a colour."""
+
+    sample: Sample
+    caption: str
+    colour: str
+
+
 def neighbour_picture(evidence: Evidence, dataset: LabelledSet, layer: int) -> Figure:
     """A few queries and what is most alike among the labelled pictures; framed by whether the class is right."""
     assert evidence.neighbours is not None
     assert evidence.features is not None
-    found = evidence.neighbours.neighbours[:, layer]  # (q, 10)
-    chosen = np.linspace(0, len(found) - 1, min(QUERIES, len(found))).round().astype(int)
-    shown = min(NEIGHBOURS, found.shape[1])
-    figure = Figure(figsize=(1.25 * (shown + 1) + 0.3, 1.42 * len(chosen) + 0.6))
-    axes = figure.subplots(len(chosen), shown + 1, squeeze=False, gridspec_kw={"wspace": 0.12, "hspace": 0.32})
-    for row, query in zip(axes, chosen, strict=True):
+    found, names = evidence.neighbours.neighbours[:, layer], dataset.train.classes  # (q, 10)
+    rows = []
+    for query in _some(len(found)):
         asked = dataset.test[int(evidence.features.test_positions[query])]
-        _photo(row[0], asked.load(), _short(dataset.train.classes[asked.label or 0]), INK)
-        for panel, neighbour in zip(row[1:], found[query].tolist(), strict=False):
-            other = dataset.train[int(evidence.features.train_positions[neighbour])]
-            right = other.label == asked.label
-            _photo(panel, other.load(), _short(dataset.train.classes[other.label or 0]), RIGHT if right else WRONG)
-    for panel in axes[:, 0]:
-        panel.set_position(panel.get_position().translated(-0.02, 0))
+        others = [dataset.train[int(evidence.features.train_positions[n])] for n in found[query].tolist()]
+        colours = [RIGHT if other.label == asked.label else WRONG for other in others]
+        answers = [Shown(o, names[o.label or 0], colour) for o, colour in zip(others, colours, strict=True)]
+        rows.append([Shown(asked, names[asked.label or 0], INK), *answers])
+    figure = _photo_rows(rows)
     _title(figure, f"{evidence.model}: nearest neighbours at layer {layer + 1}", "left: the query; then the most alike")
     _legend(figure, "same class", "another class")
+    return figure
+
+
+def retrieval_picture(evidence: Evidence, dataset: RetrievalSet, name: str, layer: int) -> Figure:
+    """A few queries and what was found first; images that are neither right nor wrong (junk) are left out."""
+    scores = evidence.retrieved[name]
+    rows = []
+    for number in _some(len(scores.asked)):
+        query = dataset.queries[int(scores.asked[number])]
+        answers = []
+        for row in scores.first[number, layer].tolist():
+            if row >= 0:
+                position = int(scores.known[row])
+                right = position in query.easy + query.hard
+                answers.append(Shown(dataset.database[position], "", RIGHT if right else WRONG))
+        rows.append([Shown(dataset.query_images[int(scores.asked[number])], "", INK), *answers])
+    figure = _photo_rows(rows)
+    _title(figure, f"{evidence.model}: {name} at layer {layer + 1}", "left: the query; then what was found first")
+    _legend(figure, "the same", "another")
+    return figure
+
+
+def _some(count: int) -> list[int]:
+    """A few of so many, evenly spread."""
+    return np.unique(np.linspace(0, count - 1, min(QUERIES, count)).round().astype(int)).tolist()
+
+
+def _photo_rows(rows: Sequence[Sequence[Shown]]) -> Figure:
+    across = min(max(len(row) for row in rows), NEIGHBOURS + 1)
+    captions = any(shown.caption for row in rows for shown in row)
+    figure = Figure(figsize=(max(1.25 * across, 6) + 0.3, (1.42 if captions else 1.28) * len(rows) + 0.6))
+    space = {"wspace": 0.12, "hspace": 0.32 if captions else 0.12}
+    axes = figure.subplots(len(rows), across, squeeze=False, gridspec_kw=space)
+    for panel in axes.flat:
+        panel.set_axis_off()
+    for panels, row in zip(axes, rows, strict=True):
+        for panel, shown in zip(panels, row, strict=False):
+            panel.set_axis_on()
+            _photo(panel, shown.sample.load(), _short(shown.caption), shown.colour)
     return figure
 
 

@@ -21,7 +21,7 @@ from vitscope.progress import Progress, silent
 from vitscope.tasks.nearest import Array
 
 KINDS = ("cls", "mean")  # the CLS token, where there is one, and the mean of the spatial tokens
-IN_MEMORY = 2 << 30  # bytes: more features than that belong on disk
+IN_MEMORY = 256 << 20  # bytes: more features than that belong on disk
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from vitscope.tasks.pooled import PooledFeatures, pooled_features
 KAPPAS = (1, 5, 10)  # of mean precision
 SETUPS = ("easy", "medium", "hard")
 ALL = "all"  # the one setup of a set that knows no difficulty
+FIRST = 10  # what was found first is kept for pictures
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,9 @@ class RetrievalScores:
 
     precision: Mapping[str, Tensor]
     at: Mapping[str, Tensor]
-    first: Tensor  # (q, L, 10): positions in the database of what was found first, junk included
+    first: Tensor  # (q, L, 10): what was found first, junk left out; rows of the database, -1 where there is no more
+    asked: Tensor  # (q,): which query of the set each row is
+    known: Tensor  # (n,): which image of the database each row is
 
     def rows(self, label: Label, variant: str, protocol: str) -> list[pl.DataFrame]:
         tables = []
@@ -127,15 +130,15 @@ def evaluate(
     shape = (len(truth), len(queries))
     precision = {setup: np.full(shape, np.nan) for setup in setups}
     at = {setup: np.full((*shape, len(KAPPAS)), np.nan) for setup in setups}
-    shown = min(10, len(database[0]))
-    first = torch.zeros(*shape, shown, dtype=torch.int64)
+    first = torch.full((*shape, FIRST), -1)
     for layer, (asked, known) in enumerate(zip(queries, database, strict=True)):
         candidates = F.normalize(read_rows(known, 0, len(known)), dim=1)
         for start in range(0, len(truth), block):
             similarity = F.normalize(read_rows(asked, start, start + block), dim=1) @ candidates.T
             orders = similarity.argsort(dim=1, descending=True, stable=True)  # (Q, n)
-            first[start : start + block, layer] = orders[:, :shown]
             for i, order in enumerate(orders.numpy(), start):
+                found = order[~np.isin(order, truth[i].junk)][:FIRST]
+                first[i, layer, : len(found)] = torch.from_numpy(found)
                 for setup in setups:
                     positives, junk = relevant(truth[i], setup)
                     if positives:
@@ -149,6 +152,8 @@ def evaluate(
         {setup: torch.from_numpy(precision[setup]) for setup in setups if setup in answered},
         {setup: torch.from_numpy(at[setup]) for setup in setups if setup in answered},
         first,
+        asked=torch.arange(len(truth)),
+        known=torch.arange(len(database[0])),
     )
 
 
@@ -176,10 +181,11 @@ def run(
         asked = _picked(known, [position for position in inside if position is not None])
     row = {position: i for i, position in enumerate(known.positions.tolist())}
     truth = [_among(dataset.queries[number], row) for number in asked.positions.tolist()]
-    return {
+    scores = {
         kind: evaluate(asked.features[kind], known.features[kind], truth, block=config.query_block)
         for kind in known.features
     }
+    return {kind: replace(found, asked=asked.positions, known=known.positions) for kind, found in scores.items()}
 
 
 def _whole(images: SampleList) -> SampleList:

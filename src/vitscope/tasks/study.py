@@ -45,6 +45,7 @@ class Evidence:
     protocol: str  # of the snapshots and matches: the first that was asked for
     neighbours: knn.KnnScores | None = None
     features: LabelledFeatures | None = None
+    retrieved: dict[str, retrieval.RetrievalScores] = field(default_factory=dict)  # dataset -> what was found
     snapshots: dict[str, dict[int, np.ndarray]] = field(default_factory=dict)  # video -> frame -> masks (L, H, W)
     matches: keypoints.KeypointScores | None = None
 
@@ -117,6 +118,8 @@ class _Study:
             self.backbone, data, retrieval.RetrievalConfig(chosen), skipped=skipped, progress=self.progress
         )
         self._take([row for kind, scores in found.items() for row in scores.rows(label, kind, protocol)], data.notes)
+        if protocol == self.config.protocols[0]:
+            self.evidence.retrieved[label.dataset] = next(iter(found.values()))
         self.results.skipped |= skipped.reasons
 
     def follow(self, data: VideoSet, protocol: str) -> None:

@@ -132,7 +132,7 @@ def best_layers(results: pl.DataFrame) -> BestLayers:
 
 def rows_of_task(mine: pl.DataFrame, task: Task) -> pl.DataFrame:
     """A model's rows of a task, layer by layer, in the first variant that it has; empty if it has none."""
-    mine = mine.filter(pl.col("measure") == task.measure)
+    mine = mine.filter((pl.col("measure") == task.measure) & pl.col("value").is_not_nan())
     for wanted in task.variants:
         stem, star = wanted.removesuffix("*"), wanted.endswith("*")
         chosen = mine.filter(pl.col("variant").str.starts_with(stem) if star else pl.col("variant") == wanted)
