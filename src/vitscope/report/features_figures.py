@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib
@@ -32,36 +33,35 @@ from vitscope.teachings import teaching
 NAMED_CLASSES = 20  # more cannot be told apart by colour: they are drawn, but not named
 
 
-def draw_features(results: Results, folder: Path) -> list[Path]:
-    """Write every figure of the feature study that the results allow, as PNG and SVG; returns the files."""
-    table, maps, written = results.table, results.maps, list[Path]()
-    models = models_of(table)
+def draw_features(results: Results, folder: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+    """Write every figure of the feature study that the results allow; returns the files."""
+    table, maps, figures = results.table, results.maps, dict[str, Figure]()
     measures = set(table["measure"])
-    pictures = max(about["seen"] for about in results.provenance)
+    models = models_of(table.filter(pl.col("measure").is_in(["effective_rank", "skip_over_branch", "purity", "cka"])))
+    pictures = max((about.get("seen", 0) for about in results.provenance if about["measure"] == "features"), default=0)
     with styled():
         if "cka" in measures:
-            written += save_figure(last_layer_figure(maps, models, pictures), folder, "cka-models")
+            figures["cka-models"] = last_layer_figure(maps, models, pictures)
         for kind in TOKEN_TITLES:
             if any(f"{title}/cka.depth.{kind}" in maps for title, _ in models):
-                written += save_figure(depth_figure(maps, models, kind), folder, f"cka-depth-{kind}")
+                figures[f"cka-depth-{kind}"] = depth_figure(maps, models, kind)
         if any(measure.startswith("similarity_") for measure in measures):
             titles = {name: similarity.title for name, similarity in SIMILARITIES.items()}
             counts = table.filter(pl.col("measure").str.starts_with("similarity_"))["n"]
-            figure = similarity_figure(maps, models, titles, int(counts.max()))  # type: ignore[arg-type]
-            written += save_figure(figure, folder, "similarities")
+            figures["similarities"] = similarity_figure(maps, models, titles, int(counts.max()))  # type: ignore[arg-type]
         if "purity" in measures:
-            figure = clustering_figure(table, {"purity": "purity"}, "Do features of a class lie together?")
-            written += save_figure(figure, folder, "purity")
             both = {"nmi": "normalised mutual information", "ari": "adjusted Rand index"}
-            written += save_figure(clustering_figure(table, both, "Clusters against classes"), folder, "nmi-ari")
+            title = "Do features of a class lie together?"
+            figures["purity"] = clustering_figure(table, {"purity": "purity"}, title)
+            figures["nmi-ari"] = clustering_figure(table, both, "Clusters against classes")
         if "skip_over_branch" in measures:
-            written += save_figure(residual_figure(table), folder, "residual")
+            figures["residual"] = residual_figure(table)
         if "effective_rank" in measures:
-            written += save_figure(dimension_figure(table), folder, "dimensions")
+            figures["dimensions"] = dimension_figure(table)
         if any(key.endswith("/projection.pca") for key in maps):
-            classes = results.provenance[0].get("classes") or []
-            written += save_figure(projection_figure(maps, models, classes), folder, "projections")
-    return written
+            classes: list[str] = next((about["classes"] for about in results.provenance if about.get("classes")), [])
+            figures["projections"] = projection_figure(maps, models, classes)
+        return [path for name, f in figures.items() for path in save_figure(f, folder, name, formats=formats)]
 
 
 def projection_figure(maps: dict[str, Tensor], models: list[Model], classes: list[str]) -> Figure:

@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from vitscope.report.attention_figures import draw_attention
+from vitscope.report.features_figures import draw_features
 from vitscope.report.page import write_page
 from vitscope.report.style import save_figure, styled
 from vitscope.report.tasks_figures import layers_figure, table_figure
@@ -23,6 +24,8 @@ def write_report(outcome: StudyOutcome, folder: Path) -> Path:
     results = outcome.results
     if _has(results, "attention_distance"):
         draw_attention(results, figures, formats=FORMATS)
+    if _has(results, "effective_rank"):
+        draw_features(results, figures, formats=FORMATS)
     table = best_layers(results.table)
     if table.columns:
         with styled():
