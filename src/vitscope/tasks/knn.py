@@ -21,7 +21,7 @@ from vitscope.tasks.nearest import CPU, QUERY_BLOCK, Array, nearest
 # -- protocol: the same in `paper` and `corrected` -----------------------------------------------------------
 
 KS = (10, 20, 100, 200)
-HEADLINE_K = 20
+HEADLINE_K = 20  # stands in the table
 TEMPERATURE = 0.07  # a neighbour's vote counts exp(cosine / temperature)
 
 
@@ -79,11 +79,6 @@ class KnnScores:
     top1: Tensor
     top5: Tensor
     neighbours: Tensor  # (q, L, 10): positions of the nearest labelled pictures
-
-    @property
-    def headline_k(self) -> int:
-        """20, or the most neighbours that there can be."""
-        return HEADLINE_K if HEADLINE_K in self.ks else max(self.ks)
 
     def rows(self, label: Label, variant: str, protocol: str) -> list[pl.DataFrame]:
         tables = []

@@ -119,7 +119,7 @@ def _probe(
     scores = model.scores(asked).softmax(-1).cpu()
     top1 = torch.stack([within_top(s, truth, 1) for s in scores], 1)
     top5 = torch.stack([within_top(s, truth, 5) for s in scores], 1)
-    return top1, top5, penalty.double().cpu()
+    return top1, top5, penalty.cpu().double()
 
 
 def _choose(
