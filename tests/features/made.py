@@ -5,30 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
-from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor
 
 from tests.conftest import make_batch
 from vitscope.models.backbone import Backbone
 from vitscope.models.preprocessing import Preprocessing
+from vitscope.models.registry import build
 from vitscope.statistic import Statistic
 
 
-def tiny(name: str = "tiny", *, seed: int = 0, teaching: str = "none", depth: int = 3, **options) -> Backbone:
+def tiny(name: str = "tiny", *, seed: int = 0, teaching: str = "none", depth: int = 3, **options: Any) -> Backbone:
     """A network of a few thousand parameters that takes 32 x 32 pictures: 4 x 4 tokens, width 24."""
     torch.manual_seed(seed)
-    module = VisionTransformer(
-        img_size=32, patch_size=8, embed_dim=24, depth=depth, num_heads=3, num_classes=0, **options
-    )
+    shape = {"img_size": 32, "patch_size": 8, "embed_dim": 24, "depth": depth, "num_heads": 3}
+    module, _ = build("vit_tiny_patch16_224", shape | options)
     for parameter in module.parameters():  # the usual small initialisation hardly tells pictures apart
         if parameter.ndim > 1:
             torch.nn.init.normal_(parameter, std=0.2)
     return Backbone(name, module, Preprocessing(size=(32, 32)), teaching)
+
+
+def inside(backbone: Backbone) -> Any:
+    """The network itself, for looking at its parts."""
+    return backbone.module
 
 
 def blobs(n: int, width: int, classes: int, spread: float = 0.3, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -64,7 +69,7 @@ def show_tokens(statistic: Statistic, layers: Iterable[Tensor], indices: Sequenc
 def check_order_free(
     make: Callable[[], Statistic],
     show: Callable[[Statistic, range], None],
-    flatten: Callable[[object], dict[str, Tensor]],
+    flatten: Callable[[Any], dict[str, Tensor]],
     cuts: Sequence[int],
 ) -> None:
     """Shards that end at `cuts`, saved, read and merged in any order, give what one pass gives; twice is an error."""

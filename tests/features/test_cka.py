@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 import torch
 from torch import Tensor
@@ -46,7 +48,7 @@ def related(n: int = 48, seed: int = 0) -> list[Tensor]:
     return [x, y, z]
 
 
-def test_u_centring_by_hand():
+def test_u_centring_by_hand() -> None:
     # four points on a line at 0, 1, 2, 4: products off the diagonal (1*2, 1*4, 2*4), all with the first are 0
     points = torch.tensor([0.0, 1.0, 2.0, 4.0], dtype=torch.float64)
     centred = u_centre(points[:, None] * points[None, :])
@@ -59,27 +61,27 @@ def test_u_centring_by_hand():
     torch.testing.assert_close(centred.sum(1), torch.zeros(4, dtype=torch.float64))
 
 
-def test_hsic_equals_the_trace_form():
+def test_hsic_equals_the_trace_form() -> None:
     x, y, _ = related(20)
     k, m = x.double() @ x.double().T, y.double() @ y.double().T
     assert hsic(k, m).item() == pytest.approx(plain_hsic(k, m), rel=1e-9)
 
 
-def test_a_large_offset_does_not_matter():
+def test_a_large_offset_does_not_matter() -> None:
     x, y, _ = related(20)
     assert hsic((x + 1e4).double() @ (x + 1e4).double().T, y.double() @ y.double().T).item() == pytest.approx(
         plain_hsic(x.double() @ x.double().T, y.double() @ y.double().T), rel=1e-4
     )
 
 
-def test_packing_is_undone_by_unpacking():
+def test_packing_is_undone_by_unpacking() -> None:
     centred = u_centre(torch.randn(3, 6, 6).double())
     centred = (centred + centred.mT) / 2
     torch.testing.assert_close(unpack(pack(centred), 6), centred)
 
 
 @pytest.mark.parametrize("size", [8, 16, 48])
-def test_minibatch_cka_of_all_pairs(size: int):
+def test_minibatch_cka_of_all_pairs(size: int) -> None:
     sites = related()
     result = cka(*packed_grams(sites, size))
     blocks = [slice(i, i + size) for i in range(0, 48, size)]
@@ -89,14 +91,14 @@ def test_minibatch_cka_of_all_pairs(size: int):
     assert (result.pictures, result.blocks) == (48, 48 // size)
 
 
-def test_exact_cka_of_features_that_are_never_held_as_a_gram():
+def test_exact_cka_of_features_that_are_never_held_as_a_gram() -> None:
     sites = related(50)
     expected = [[plain_cka(a, b) for b in sites] for a in sites]
     for tile in (7, 50, 256):
         torch.testing.assert_close(exact_cka(sites, tile=tile), torch.tensor(expected).double(), rtol=1e-5, atol=1e-6)
 
 
-def test_blocks_of_different_size_count_by_their_terms():
+def test_blocks_of_different_size_count_by_their_terms() -> None:
     x, y, _ = related(20)
     big, small = packed_grams([x[:12], y[:12]], 12), packed_grams([x[12:], y[12:]], 8)
     wide = torch.zeros(1, 2, 12, 12, dtype=torch.float64)  # the block of 8 as a block of 12 with 4 absent
@@ -108,7 +110,7 @@ def test_blocks_of_different_size_count_by_their_terms():
     m = [y[:12].double() @ y[:12].double().T, y[12:].double() @ y[12:].double().T]
     terms = [12 * 9, 8 * 5]
 
-    def total(a: list[Tensor], b: list[Tensor], weights: list[float]) -> float:
+    def total(a: list[Tensor], b: list[Tensor], weights: Sequence[float]) -> float:
         return sum(w * plain_hsic(i, j) for w, i, j in zip(weights, a, b, strict=True))
 
     for equal, weights in ((False, terms), (True, [1, 1])):
@@ -116,7 +118,7 @@ def test_blocks_of_different_size_count_by_their_terms():
         assert cka(rows, members, equal_weights=equal).value[0, 1].item() == pytest.approx(expected, rel=1e-9)
 
 
-def test_constant_features_have_no_similarity():
+def test_constant_features_have_no_similarity() -> None:
     x, y, _ = related(16)
     rows, members = packed_grams([x, torch.ones(16, 3), y], 8)
     value = cka(rows, members).value
@@ -126,7 +128,7 @@ def test_constant_features_have_no_similarity():
     assert exact_cka([x, torch.full((16, 3), 0.1)])[0, 1].isnan()
 
 
-def test_too_few_pictures_are_refused():
+def test_too_few_pictures_are_refused() -> None:
     with pytest.raises(ValueError, match="too few"):
         u_centre(torch.eye(3))
     with pytest.raises(ValueError, match="4 or more"):
@@ -136,7 +138,7 @@ def test_too_few_pictures_are_refused():
 
 
 @pytest.mark.parametrize(("n", "size"), [(12, 12), (24, 8)])
-def test_the_null_is_the_deviation_over_permutations(n: int, size: int):
+def test_the_null_is_the_deviation_over_permutations(n: int, size: int) -> None:
     x, y, _ = related(n)
     result = cka(*packed_grams([x, y], size))
     generator = torch.Generator().manual_seed(1)
@@ -151,7 +153,7 @@ def test_the_null_is_the_deviation_over_permutations(n: int, size: int):
     assert result.null[0, 1].item() == pytest.approx(drawn.std().item(), rel=0.08)
 
 
-def test_independent_features_agree_with_their_null():
+def test_independent_features_agree_with_their_null() -> None:
     generator = torch.Generator().manual_seed(3)
     sites = [torch.randn(96, 6, generator=generator) for _ in range(12)]
     result = cka(*packed_grams(sites, 32))
@@ -162,7 +164,7 @@ def test_independent_features_agree_with_their_null():
 
 
 @pytest.mark.parametrize(("n", "size"), [(96, 96), (96, 8)])
-def test_intervals_cover_the_value_and_shrink_with_pictures(n: int, size: int):
+def test_intervals_cover_the_value_and_shrink_with_pictures(n: int, size: int) -> None:
     few, many = (cka(*packed_grams(related(m)[:2], size if size < n else m)) for m in (n, 4 * n))
     for result in (few, many):
         assert (result.low <= result.value + 1e-9).all()
@@ -170,7 +172,7 @@ def test_intervals_cover_the_value_and_shrink_with_pictures(n: int, size: int):
     assert (many.high - many.low)[0, 1] < 0.8 * (few.high - few.low)[0, 1]
 
 
-def test_intervals_contain_what_other_pictures_give():
+def test_intervals_contain_what_other_pictures_give() -> None:
     """About 95 % of independent draws of the pictures; few draws, so with slack."""
     truth = exact_cka(related(4000)[:2])[0, 1]
     inside = 0

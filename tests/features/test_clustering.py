@@ -10,14 +10,14 @@ from vitscope.features.clustering import best_of, chance_purity, cluster_layers,
 from vitscope.features.kmeans import kmeans
 
 
-def test_separated_blobs_are_found():
+def test_separated_blobs_are_found() -> None:
     points, labels = blobs(200, 16, 5, spread=0.2)
     found = best_of(points, 5, seed=0)
     assert purity(labels, found) == 1
     assert len(found.unique()) == 5
 
 
-def test_four_points_by_hand():
+def test_four_points_by_hand() -> None:
     points = torch.tensor([[0.0], [1.0], [10.0], [12.0]])
     found = kmeans(points, 2, runs=5)
     best = found.inertia.argmin()
@@ -25,7 +25,7 @@ def test_four_points_by_hand():
     assert found.centres[best].flatten().sort().values.tolist() == pytest.approx([0.5, 11])
 
 
-def test_inertia_belongs_to_the_labels():
+def test_inertia_belongs_to_the_labels() -> None:
     points, _ = blobs(300, 8, 6, spread=1.5)
     found = kmeans(points, 6, runs=3)
     for run in range(3):
@@ -34,32 +34,32 @@ def test_inertia_belongs_to_the_labels():
         assert found.inertia[run].item() == pytest.approx(again.item(), rel=1e-3)
 
 
-def test_the_same_seed_gives_the_same_clusters():
+def test_the_same_seed_gives_the_same_clusters() -> None:
     points, _ = blobs(100, 8, 4, spread=2)
     assert torch.equal(kmeans(points, 4, runs=3, seed=1).labels, kmeans(points, 4, runs=3, seed=1).labels)
     assert not torch.equal(kmeans(points, 4, runs=3, seed=1).labels, kmeans(points, 4, runs=3, seed=2).labels)
 
 
-def test_an_empty_cluster_moves_to_the_farthest_point():
+def test_an_empty_cluster_moves_to_the_farthest_point() -> None:
     points = torch.tensor([[0.0], [0.1], [5.0]])
     start = torch.tensor([[[0.0], [100.0]]])  # nothing is nearest to the second centre
     assert kmeans(points, 2, centres=start).labels[0].tolist() == [0, 0, 1]
 
 
-def test_equal_points_and_as_many_clusters_as_points():
+def test_equal_points_and_as_many_clusters_as_points() -> None:
     assert kmeans(torch.ones(10, 3), 4, runs=2).inertia.tolist() == [0, 0]
     assert kmeans(torch.eye(5), 5, runs=2).inertia.max() < 1e-6
     with pytest.raises(ValueError, match="3 points cannot be put into 4 clusters"):
         kmeans(torch.eye(3), 4)
 
 
-def test_contingency_and_purity_by_hand():
+def test_contingency_and_purity_by_hand() -> None:
     labels, clusters = torch.tensor([3, 3, 5, 5, 9]), torch.tensor([1, 1, 1, 8, 8])
     assert contingency(labels, clusters).tolist() == [[2, 1, 0], [0, 1, 1]]
     assert purity(labels, clusters) == pytest.approx(3 / 5)
 
 
-def test_chance_purity_is_not_zero_for_few_points():
+def test_chance_purity_is_not_zero_for_few_points() -> None:
     labels = torch.arange(10).repeat_interleave(2)
     chance = chance_purity(labels, labels)  # ten clusters of two: each has a majority of at least one
     assert 0.5 <= chance < 0.7
@@ -67,7 +67,7 @@ def test_chance_purity_is_not_zero_for_few_points():
     assert chance_purity(many, many) == pytest.approx(0.5, abs=0.03)
 
 
-def test_layers_differ_and_seeds_have_a_spread():
+def test_layers_differ_and_seeds_have_a_spread() -> None:
     points, labels = blobs(120, 16, 6, spread=0.3)
     noise = torch.randn(120, 16, generator=torch.Generator().manual_seed(1))
     found = cluster_layers([noise, points], labels, seeds=3)
@@ -81,7 +81,7 @@ def test_layers_differ_and_seeds_have_a_spread():
     assert found.ari[0].abs().max() < 0.1
 
 
-def test_outlier_channels_decide_the_published_protocol_only():
+def test_outlier_channels_decide_the_published_protocol_only() -> None:
     points, labels = blobs(120, 16, 4, spread=0.3)
     outlier = points.clone()
     outlier[:, 0] = 50 * (torch.arange(120) % 7 == 0)  # a channel that says nothing of the class, on a few pictures

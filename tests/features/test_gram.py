@@ -25,7 +25,7 @@ def layers(n: int, count: int = 3, tokens: int = LAYOUT.tokens, seed: int = 0) -
 
 
 @pytest.mark.parametrize("kind", ["cls", "spatial", "all"])
-def test_streamed_grams_give_the_cka_of_the_features(kind: str):
+def test_streamed_grams_give_the_cka_of_the_features(kind: str) -> None:
     sites = layers(24)
     statistic = GramStatistic(LAYOUT, 3, block=8)
     for start in (0, 16):  # batches of two blocks and of one
@@ -40,7 +40,7 @@ def test_streamed_grams_give_the_cka_of_the_features(kind: str):
     assert grams.sites == ("block 1", "block 2", "block 3")
 
 
-def test_merging_is_order_free():
+def test_merging_is_order_free() -> None:
     sites = layers(24)
     check_order_free(
         lambda: GramStatistic(LAYOUT, 3, block=8),
@@ -50,7 +50,7 @@ def test_merging_is_order_free():
     )
 
 
-def test_a_block_in_pieces_is_an_error_not_two_blocks():
+def test_a_block_in_pieces_is_an_error_not_two_blocks() -> None:
     sites = layers(16)
     statistic, other = GramStatistic(LAYOUT, 3, block=8), GramStatistic(LAYOUT, 3, block=8)
     show_tokens(statistic, sites, range(6))
@@ -63,7 +63,7 @@ def test_a_block_in_pieces_is_an_error_not_two_blocks():
         statistic.merge(GramStatistic(LAYOUT, 3, block=4))
 
 
-def test_absent_pictures_leave_their_place_empty():
+def test_absent_pictures_leave_their_place_empty() -> None:
     sites = layers(16)
     statistic = GramStatistic(LAYOUT, 3, block=8)
     present = [0, 1, 3, 4, 6, 7]
@@ -76,14 +76,14 @@ def test_absent_pictures_leave_their_place_empty():
     assert cka(grams.packed["all"], grams.members).value[0, 2].item() == pytest.approx(expected, rel=1e-5)
 
 
-def test_fewer_than_four_pictures_is_told():
+def test_fewer_than_four_pictures_is_told() -> None:
     statistic = GramStatistic(LAYOUT, 3, block=8)
     show_tokens(statistic, layers(3), range(3))
     with pytest.raises(BadData, match="at least 4"):
         statistic.result()
 
 
-def test_registers_belong_to_all_and_to_nothing_else():
+def test_registers_belong_to_all_and_to_nothing_else() -> None:
     layout = TokenLayout(grid=(1, 2), prefix=3)
     x = layers(6, 1, layout.tokens)[0].double()
     cls, spatial, everything = token_grams(x, layout)
@@ -91,27 +91,27 @@ def test_registers_belong_to_all_and_to_nothing_else():
         torch.testing.assert_close(found, u_centre(part.flatten(1) @ part.flatten(1).T), rtol=1e-5, atol=1e-5)
 
 
-def test_a_model_without_cls_has_no_cls_grams():
+def test_a_model_without_cls_has_no_cls_grams() -> None:
     layout = TokenLayout(grid=(2, 3), prefix=0, has_cls=False)
     statistic = GramStatistic(layout, 3, block=8)
     show_tokens(statistic, layers(8, tokens=6), range(8))
     assert statistic.result().packed.keys() == {"spatial", "all"}
 
 
-def test_features_that_do_not_vary_give_exact_zeros():
+def test_features_that_do_not_vary_give_exact_zeros() -> None:
     x = torch.full((8, 7, 5), 0.1) * torch.arange(1, 6)
     assert token_grams(x, LAYOUT).abs().max() == 0
     jitter = x * (1 + 1e-7 * torch.randn(8, 7, 5))  # what a kernel that rounds differently by row would give
     assert token_grams(jitter, LAYOUT).abs().max() == 0
 
 
-def test_an_offset_of_a_million_leaves_the_digits():
+def test_an_offset_of_a_million_leaves_the_digits() -> None:
     x = torch.randn(8, 40, 5)
     shifted = (x * 64).round() / 64 + 2.0**16  # exact in float32
     torch.testing.assert_close(difference_gram(shifted), difference_gram(shifted - 2.0**16), rtol=1e-9, atol=1e-9)
 
 
-def test_the_published_scaling_divides_by_the_range_of_the_plain_gram():
+def test_the_published_scaling_divides_by_the_range_of_the_plain_gram() -> None:
     x = layers(8, 1)[0]
     scaled, plain = token_grams(x, LAYOUT, scaled=True), token_grams(x, LAYOUT)
     for kind, part in enumerate((x[:, :1], x[:, 1:], x)):
@@ -123,7 +123,7 @@ def test_the_published_scaling_divides_by_the_range_of_the_plain_gram():
         assert hsic == pytest.approx(plain_hsic(published, published), rel=1e-5)
 
 
-def test_nan_and_infinity_are_refused_by_site():
+def test_nan_and_infinity_are_refused_by_site() -> None:
     for bad in (torch.nan, torch.inf):
         sites = layers(8)
         sites[1][3, 2, 1] = bad
@@ -131,7 +131,7 @@ def test_nan_and_infinity_are_refused_by_site():
             show_tokens(GramStatistic(LAYOUT, 3, block=8), sites, range(8))
 
 
-def test_norms_are_two_sites_per_block():
+def test_norms_are_two_sites_per_block() -> None:
     sites = layers(8, 4)
     statistic = NormGramStatistic(LAYOUT, 2, block=8)
     statistic.begin(make_batch(range(8)))

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from tests.conftest import make_batch
-from tests.features.made import check_order_free, tiny
+from tests.features.made import check_order_free, inside, tiny
 from tests.features.test_cka import plain_cka
 from vitscope.features.residual import ResidualStatistic, norm_ratio
 from vitscope.models.layout import TokenLayout
@@ -34,7 +34,7 @@ def show(statistic: Statistic, data: dict[tuple[int, str], tuple[Tensor, Tensor]
     statistic.end()
 
 
-def test_norm_ratios_by_hand():
+def test_norm_ratios_by_hand() -> None:
     skip, branch = torch.zeros(1, 6, 1), torch.ones(1, 6, 1)
     skip[0, :, 0] = torch.tensor([6.0, 9.0, 1.0, 1.0, 1.0, 1.0])  # CLS, a register, four spatial tokens
     ratio = norm_ratio(skip, branch, LAYOUT)[0]
@@ -42,7 +42,7 @@ def test_norm_ratios_by_hand():
     assert norm_ratio(skip, torch.zeros(1, 6, 1), LAYOUT).isnan().all()  # a branch that adds nothing
 
 
-def test_ratios_and_cka_of_every_pair_of_layers():
+def test_ratios_and_cka_of_every_pair_of_layers() -> None:
     data = stream(24)
     statistic = ResidualStatistic(LAYOUT, 2, block=12)
     show(statistic, data, range(12))
@@ -64,7 +64,7 @@ def test_ratios_and_cka_of_every_pair_of_layers():
                     assert found.cka[part][number, layer, other].item() == pytest.approx(expected, abs=1e-5)
 
 
-def test_few_blocks_have_no_interval_and_many_do():
+def test_few_blocks_have_no_interval_and_many_do() -> None:
     few, many = ResidualStatistic(LAYOUT, 2, block=8), ResidualStatistic(LAYOUT, 2, block=8)
     data = stream(128)
     show(few, data, range(16))
@@ -78,7 +78,7 @@ def test_few_blocks_have_no_interval_and_many_do():
         assert (found.null[part] > 0).all()
 
 
-def test_merging_is_order_free():
+def test_merging_is_order_free() -> None:
     data = stream(32)
     check_order_free(
         lambda: ResidualStatistic(LAYOUT, 2, block=8),
@@ -89,7 +89,7 @@ def test_merging_is_order_free():
     )  # fmt: skip
 
 
-def test_a_constant_stream_has_ratios_but_no_similarity():
+def test_a_constant_stream_has_ratios_but_no_similarity() -> None:
     data = {(0, part): (torch.ones(8, 6, 3), torch.randn(8, 6, 3)) for part in ("attention", "mlp")}
     statistic = ResidualStatistic(LAYOUT, 1, block=8)
     show(statistic, data, range(8))
@@ -98,7 +98,7 @@ def test_a_constant_stream_has_ratios_but_no_similarity():
     assert found.ratios["attention"].isfinite().all()
 
 
-def test_in_a_network_skip_plus_branch_is_what_comes_next():
+def test_in_a_network_skip_plus_branch_is_what_comes_next() -> None:
     """Of one block: the MLP's skip is the attention's skip plus its branch; ratios see the same tensors."""
     backbone = tiny(depth=1)
     images = torch.randint(0, 256, (6, 3, 32, 32), dtype=torch.uint8)
@@ -106,7 +106,7 @@ def test_in_a_network_skip_plus_branch_is_what_comes_next():
     statistic.begin(make_batch(range(6)))
     backbone.trace(images, [statistic])
     statistic.end()
-    module = backbone.module
+    module = inside(backbone)
     x = module._pos_embed(module.patch_embed(backbone.preprocessing.normalise(images)))
     block = module.blocks[0]
     attention = block.attn(block.norm1(x))

@@ -45,7 +45,7 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES)
 @given(seed=st.integers(0, 2**31 - 1))
 @settings(max_examples=20, deadline=None)
-def test_declared_invariances_hold(similarity: Similarity, change: str, seed: int):
+def test_declared_invariances_hold(similarity: Similarity, change: str, seed: int) -> None:
     if change not in similarity.invariances:
         return
     x, y = pair(seed)
@@ -58,7 +58,7 @@ def test_declared_invariances_hold(similarity: Similarity, change: str, seed: in
 @every
 @given(seed=st.integers(0, 2**31 - 1))
 @settings(max_examples=15, deadline=None)
-def test_symmetric_bounded_and_one_for_itself(similarity: Similarity, seed: int):
+def test_symmetric_bounded_and_one_for_itself(similarity: Similarity, seed: int) -> None:
     x, y = pair(seed)
     value = similarity.function(x, y)
     assert value <= 1 + 1e-6
@@ -66,7 +66,7 @@ def test_symmetric_bounded_and_one_for_itself(similarity: Similarity, seed: int)
     assert similarity.function(x, x) == pytest.approx(1, abs=1e-6)
 
 
-def test_what_is_not_declared_does_not_hold():
+def test_what_is_not_declared_does_not_hold() -> None:
     """Neighbours by cosine do depend on the origin: were it declared, the test above would have to fail."""
     x, y = pair(0)
     assert "translation" not in SIMILARITIES["neighbours"].invariances
@@ -74,18 +74,18 @@ def test_what_is_not_declared_does_not_hold():
 
 
 @every
-def test_constant_features_have_no_similarity(similarity: Similarity):
+def test_constant_features_have_no_similarity(similarity: Similarity) -> None:
     x, _ = pair(0)
     assert math.isnan(similarity.function(x, torch.full((24, 3), 0.3)))
 
 
 @every
-def test_related_features_score_above_their_null(similarity: Similarity):
+def test_related_features_score_above_their_null(similarity: Similarity) -> None:
     x, y = pair(1, n=60)
     assert similarity.function(x, y) > null_mean(similarity, x, y) + 0.1
 
 
-def test_the_null_of_procrustes_shows_that_many_dimensions_inflate_it():
+def test_the_null_of_procrustes_shows_that_many_dimensions_inflate_it() -> None:
     generator = torch.Generator().manual_seed(0)
     x, y = (torch.randn(30, 400, generator=generator) for _ in range(2))
     unrelated = procrustes(x, y)
@@ -94,28 +94,28 @@ def test_the_null_of_procrustes_shows_that_many_dimensions_inflate_it():
     assert abs(SIMILARITIES["cka"].function(x, y)) < 0.2  # debiased: 0 up to its null of 0.05
 
 
-def test_procrustes_by_hand():
+def test_procrustes_by_hand() -> None:
     square = torch.tensor([[1.0, 0], [0, 1], [-1, 0], [0, -1]])
     assert procrustes(square, square * torch.tensor([1.0, -1.0])) == pytest.approx(1)  # a reflection
     # squeezed to a line: singular values of X^T Y / (|X||Y|) are 2 / (2 sqrt 2) and 0
     assert procrustes(square, square * torch.tensor([1.0, 0.0])) == pytest.approx(1 / math.sqrt(2))
 
 
-def test_procrustes_is_the_same_with_more_dimensions_than_pictures():
+def test_procrustes_is_the_same_with_more_dimensions_than_pictures() -> None:
     x, y = pair(2, n=12, widths=(8, 7))
     wide = torch.zeros(12, 20, dtype=torch.float64)
     wide[:, :8] = x
     assert procrustes(wide @ rotation(20, 1), y) == pytest.approx(procrustes(x, y), abs=1e-7)
 
 
-def test_distances_and_ranks_by_hand():
+def test_distances_and_ranks_by_hand() -> None:
     points = torch.tensor([[0.0], [1.0], [3.0]])
     assert distances(points).tolist() == pytest.approx([1, 9, 4])
     assert spearman(distances(points), distances(torch.tensor([[0.0], [5.0], [1.0]]))) == pytest.approx(-1)
     assert rsa(points, -7 * points) == pytest.approx(1)
 
 
-def test_neighbours_by_hand():
+def test_neighbours_by_hand() -> None:
     def at(*degrees: float) -> Tensor:
         angle = torch.tensor(degrees).deg2rad()
         return torch.stack([angle.cos(), angle.sin()], dim=1)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import Colormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
+from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from vitscope.report.style import FAINT, HEAT, INK, SEQUENTIAL
@@ -22,9 +24,7 @@ def model_heatmap(axes: Axes, matrix: np.ndarray, models: list[Model], *, low: n
     """One (M, M) matrix of similarities, with numbers in the cells while they can be read."""
     count = len(models)
     shown = np.ma.masked_invalid(matrix)
-    colours = SEQUENTIAL.copy()
-    colours.set_bad(ABSENT)
-    image = axes.imshow(shown, cmap=colours, vmin=0, vmax=1)
+    image = axes.imshow(shown, cmap=_with_absent(SEQUENTIAL), vmin=0, vmax=1)
     axes.grid(False)
     for side in axes.spines.values():
         side.set_visible(False)
@@ -43,13 +43,13 @@ def model_heatmap(axes: Axes, matrix: np.ndarray, models: list[Model], *, low: n
     return image
 
 
-def name_models(axes: Axes, models: list[Model], *, rows: bool = True) -> None:
+def name_models(axes: Axes, models: list[Model], *, rows: bool = True, places: list[float] | None = None) -> None:
     """Model names on both sides, in the colour of their teaching."""
-    places = range(len(models))
+    at = places or [float(i) for i in range(len(models))]
     size = 9 if len(models) <= 8 else 8 if len(models) <= 14 else 7
     flat = len(models) <= 3 and longest_line(models) <= 14
-    axes.set_xticks(places, [short(title) for title, _ in models], rotation=0 if flat else 90, fontsize=size)
-    axes.set_yticks(places, [short(title) if rows else "" for title, _ in models], fontsize=size)
+    axes.set_xticks(at, [short(title) for title, _ in models], rotation=0 if flat else 90, fontsize=size)
+    axes.set_yticks(at, [short(title) if rows else "" for title, _ in models], fontsize=size)
     for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
         for label, (_, key) in zip(labels, models, strict=True):
             label.set(color=teaching(key).colour, fontweight="bold")
@@ -94,47 +94,71 @@ def last_layer_figure(maps: dict[str, Tensor], models: list[Model], pictures: in
 def depth_figure(maps: dict[str, Tensor], models: list[Model], kind: str) -> Figure:
     """CKA of every depth with every depth: models with themselves on the diagonal, pairs beside it."""
     having = [model for model in models if f"{model[0]}/cka.depth.{kind}" in maps]
-    count = len(having)
-    side = min(2.6 if count <= 2 else 1.9, 13.0 / count)
-    figure = Figure(figsize=(side * count + 1.7, side * count + 1.0), layout="constrained")
+    draw = _depth_panels if len(having) <= 4 else _depth_mosaic
+    figure, image, axes = draw(maps, having, kind)
+    colour_bar(figure, image, axes, "CKA")
+    norms = any(_has_norms(maps, kind, title) for title, _ in having)
+    where = "after norm1 and norm2 of every layer" if norms else "every layer"
+    note = f"{where}, the first at the lower left; framed: a model with itself"
+    if any(maps[f"{title}/cka.depth.{kind}"].isnan().any() for title, _ in having):
+        note += "; grey: the same for all pictures"
+    headline(figure, f"Which depths are alike? {TOKEN_TITLES[kind]}", note)
+    return figure
+
+
+def _depth_panels(maps: dict[str, Tensor], models: list[Model], kind: str) -> tuple[Figure, AxesImage, list[Axes]]:
+    """A panel per pair, with layer numbers: for a few models."""
+    count = len(models)
+    side = 2.7 if count <= 2 else 2.1
+    figure = Figure(figsize=(side * count + 1.7, side * count + 1.0))
+    figure.set_layout_engine("constrained", w_pad=0.02, h_pad=0.02, wspace=0, hspace=0)
     panels = figure.subplots(count, count, squeeze=False)
-    gap = 0.02 if count <= 8 else 0.008
-    figure.set_layout_engine("constrained", w_pad=gap, h_pad=gap, wspace=0, hspace=0)
-    colours = HEAT.copy()
-    colours.set_bad(ABSENT)
-    size = 9 if count <= 8 else 7
-    for i, (a, key_a) in enumerate(having):
-        for j, (b, key_b) in enumerate(having):
+    for i, (a, key_a) in enumerate(models):
+        for j, (b, key_b) in enumerate(models):
             panel: Axes = panels[i, j]
             matrix = _depth_matrix(maps, kind, a, b)
-            image = panel.imshow(
-                np.ma.masked_invalid(matrix), cmap=colours, vmin=0, vmax=1, origin="lower", aspect="auto"
-            )
+            image = panel.imshow(matrix, cmap=_with_absent(HEAT), vmin=0, vmax=1, origin="lower", aspect="auto")
             panel.grid(False)
             panel.set(xticks=[], yticks=[])
             for spine in panel.spines.values():
                 spine.set(visible=i == j, color=INK, linewidth=1.2)
             if j == 0:
-                panel.set_ylabel(short(a), color=teaching(key_a).colour, fontweight="bold", fontsize=size,
-                                 rotation=90 if count <= 8 else 0, ha="center" if count <= 8 else "right",
-                                 va="bottom" if count <= 8 else "center")  # fmt: skip
-                if count <= 4:
-                    layer_ticks(panel.yaxis, matrix.shape[0])
+                panel.set_ylabel(short(a), color=teaching(key_a).colour, fontweight="bold")
+                layer_ticks(panel.yaxis, matrix.shape[0])
             if i == count - 1:
-                panel.set_xlabel(short(b), color=teaching(key_b).colour, fontweight="bold", fontsize=size,
-                                 rotation=0 if count <= 8 else 90)  # fmt: skip
-                if count <= 4:
-                    layer_ticks(panel.xaxis, matrix.shape[1])
-    colour_bar(figure, image, list(panels.ravel()), "CKA")
-    sites = (
-        "after norm1 and norm2 of every layer" if any(_has_norms(maps, kind, m) for m, _ in having) else "every layer"
-    )
-    headline(
-        figure,
-        f"Which depths are alike? {TOKEN_TITLES[kind]}",
-        f"{sites}, the first at the lower left; framed: a model with itself",
-    )
-    return figure
+                panel.set_xlabel(short(b), color=teaching(key_b).colour, fontweight="bold")
+                layer_ticks(panel.xaxis, matrix.shape[1])
+    return figure, image, list(panels.ravel())
+
+
+def _depth_mosaic(maps: dict[str, Tensor], models: list[Model], kind: str) -> tuple[Figure, AxesImage, list[Axes]]:
+    """All pairs as one picture, every matrix at the same size: for many models."""
+    count, cell, gap = len(models), 48, 3
+    canvas = np.full((count * (cell + gap) - gap, count * (cell + gap) - gap, 4), 1.0)
+    colours = _with_absent(HEAT)
+    for i, (a, _) in enumerate(models):
+        for j, (b, _) in enumerate(models):
+            matrix = np.flipud(_depth_matrix(maps, kind, a, b))
+            rows, columns = (np.arange(cell) * size // cell for size in matrix.shape)
+            top, left = i * (cell + gap), j * (cell + gap)
+            coloured = colours(np.ma.masked_invalid(np.clip(matrix, 0, 1)))
+            canvas[top : top + cell, left : left + cell] = coloured[rows][:, columns]
+    side = min(9.0, 0.95 * count) if count <= 10 else 0.62 * count
+    figure = Figure(figsize=(side + 1.9, side + 1.0), layout="constrained")
+    axes = figure.subplots()
+    axes.imshow(canvas)
+    axes.grid(False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    for i in range(count):
+        corner = (i * (cell + gap) - 1, i * (cell + gap) - 1)
+        axes.add_patch(Rectangle(corner, cell + 1, cell + 1, fill=False, edgecolor=INK, linewidth=1.1))
+    name_models(axes, models, places=[i * (cell + gap) + cell / 2 for i in range(count)])
+    return figure, AxesImage(axes, cmap=HEAT, norm=Normalize(0, 1)), [axes]
+
+
+def _with_absent(colours: Colormap) -> Colormap:
+    return colours.with_extremes(bad=ABSENT)
 
 
 def _depth_matrix(maps: dict[str, Tensor], kind: str, a: str, b: str) -> np.ndarray:

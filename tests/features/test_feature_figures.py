@@ -1,0 +1,105 @@
+"""Figures and summaries can be drawn from whatever a study gives; numbers in them are those of the table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from tests.features.made import tiny, write_pictures
+from vitscope.commands.features import extract as extract_command
+from vitscope.commands.features import features as features_command
+from vitscope.errors import VitscopeError
+from vitscope.features.store import FeatureStore
+from vitscope.features.study import features
+from vitscope.models.backbone import Backbone
+from vitscope.report.features_curves import CROWD
+from vitscope.report.features_figures import draw_features
+from vitscope.report.features_summary import summarise_features
+from vitscope.results import Results
+
+ALWAYS = {"cka-depth-cls", "cka-depth-spatial", "cka-depth-all", "residual", "dimensions", "projections"}
+PAIRS = {"cka-models", "similarities"}
+CLUSTERS = {"purity", "nmi-ari"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_pictures(tmp_path_factory.mktemp("figures") / "p", 16, classes=2)
+
+
+def names(files: list[Path], folder: Path) -> set[str]:
+    assert all(file.is_file() and file.stat().st_size > 500 for file in files)
+    assert {file.suffix for file in files} == {".png", ".svg"}
+    return {file.stem for file in files}
+
+
+def told(results: Results) -> str:
+    console = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    for table in summarise_features(results):
+        console.print(table)
+    return console.export_text()
+
+
+def test_two_models_of_different_depth(folder: Path, tmp_path: Path) -> None:
+    models = [tiny("A", seed=1, teaching="dino"), tiny("B", seed=2, teaching="mae", depth=2)]
+    results = features(models, folder, seeds=1)
+    assert names(draw_features(results, tmp_path), tmp_path) == ALWAYS | PAIRS | CLUSTERS
+    text = told(results)
+    value = results.table.filter((results.table["measure"] == "cka") & (results.table["variant"] == "cls with B"))
+    assert f"{value['value'][0]:.3f}" in text
+    assert f"{value['ci_low'][0]:.3f}" in text
+    label = (tmp_path / "cka-models.svg").read_text()
+    assert f"{value['value'][0]:.2f}" in label  # text stays text in the SVG
+
+
+def test_one_model_without_labels_and_without_cls(tmp_path: Path) -> None:
+    flat = write_pictures(tmp_path / "p", 11)
+    results = features([tiny("A", class_token=False, global_pool="avg")], flat)
+    found = names(draw_features(results, tmp_path / "f"), tmp_path)
+    assert found == ALWAYS - {"cka-depth-cls"}
+    assert "(no labels, no masks)" in told(results)
+
+
+def test_a_crowd_is_drawn_teaching_by_teaching(folder: Path, tmp_path: Path) -> None:
+    keys = ["fs", "clip", "dino", "moco", "mae", "beit", "none", "fs", "fs"]
+    assert len(keys) > CROWD
+    models: list[Backbone] = [tiny(f"model {i}", seed=i, teaching=key, depth=1) for i, key in enumerate(keys)]
+    results = features(models, folder, seeds=1)
+    assert names(draw_features(results, tmp_path), tmp_path) == ALWAYS | PAIRS | CLUSTERS
+    svg = (tmp_path / "purity.svg").read_text()
+    assert all(title in svg for title in ("MoCo-v3", "BEiT", "Untrained"))
+
+
+def test_the_command_writes_everything_and_says_where(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    features_command("random:vit_tiny_patch16_224", images=folder, out=tmp_path / "o", size=32, seeds=1, limit=12)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "wrote results.parquet, results.csv, pairs.parquet, maps.safetensors, provenance.json" in said
+    for name in (
+        "results.parquet",
+        "results.csv",
+        "pairs.parquet",
+        "maps.safetensors",
+        "provenance.json",
+        "purity.png",
+    ):
+        assert (tmp_path / "o" / name).is_file()
+    with pytest.raises(VitscopeError, match="at least one model"):
+        features_command(images=folder)
+    with pytest.raises(VitscopeError, match="which pictures"):
+        features_command("random:vit_tiny_patch16_224")
+    with pytest.raises(VitscopeError, match="--seeds 0"):
+        features_command("random:vit_tiny_patch16_224", images=folder, seeds=0)
+
+
+def test_the_extract_command(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "class0" / "zz.png").write_bytes(b"broken")
+    extract_command("random:vit_tiny_patch16_224", images=folder, out=tmp_path / "s", size=32, pooling=["mean"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "wrote mean features of 16 pictures, 12 layers x 192 (float16" in said
+    assert "skipped: class0/zz.png" in said
+    (folder / "class0" / "zz.png").unlink()
+    assert len(FeatureStore(tmp_path / "s")) == 16
