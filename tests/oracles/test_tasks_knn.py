@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -40,7 +42,7 @@ def test_class_sorted_banks_are_no_exception() -> None:
     assert torch.equal(order[sorted_found].sort(1).values, found.sort(1).values)
 
 
-def test_half_precision_arrays_on_disk(tmp_path) -> None:
+def test_half_precision_arrays_on_disk(tmp_path: Path) -> None:
     features, _ = clustered(300, 5, 8, seed=3)
     np.save(tmp_path / "bank.npy", features.numpy().astype(np.float16))
     mapped = np.load(tmp_path / "bank.npy", mmap_mode="r")

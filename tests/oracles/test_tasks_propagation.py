@@ -10,7 +10,9 @@ from vitscope.tasks import propagation
 from vitscope.tasks.propagation import LabelPropagation, normalised, propagate
 
 
-def slow(target: np.ndarray, contexts: np.ndarray, labels: np.ndarray, radius: int, k: int, temperature: float):
+def slow(
+    target: np.ndarray, contexts: np.ndarray, labels: np.ndarray, radius: int, k: int, temperature: float
+) -> np.ndarray:
     """target (h, w, D), contexts (M, h, w, D), labels (M, h, w, C) -> (h, w, C), all float64."""
     h, w, _ = target.shape
     out = np.zeros((h, w, labels.shape[-1]))

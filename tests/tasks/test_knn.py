@@ -40,7 +40,6 @@ def test_fewer_pictures_than_neighbours() -> None:
     train, labels = torch.eye(6)[None], torch.tensor([0, 0, 1, 1, 2, 2])
     scores = knn.evaluate(list(train), labels, list(train), labels)
     assert scores.ks == (6,)  # all there are
-    assert scores.headline_k == 6
     assert scores.top1.shape == (6, 1, 1)
     assert scores.neighbours.shape == (6, 1, 6)
     assert knn.evaluate(list(train), labels, list(train), labels, config=knn.KnnConfig(ks=(1, 10))).top1.all()

@@ -14,6 +14,8 @@ from typing import Any
 
 import polars as pl
 
+from vitscope.tasks.knn import HEADLINE_K
+
 PAPER = Path(__file__).with_name("paper_table.json")
 
 
@@ -32,8 +34,9 @@ class Task:
         return f"{100 * value:.2f}" if self.percent else f"{value:.2f}"
 
 
+_K = f"k={HEADLINE_K}"
 TASKS = (
-    Task("knn", "k-NN", "top-1 %", "knn_top1", ("cls k=20", "mean k=20", "cls k=*", "mean k=*"), percent=True),
+    Task("knn", "k-NN", "top-1 %", "knn_top1", (f"cls {_K}", f"mean {_K}", "cls k=*", "mean k=*"), percent=True),
     Task("probe", "linear probe", "top-1 %", "probe_top1", ("cls", "mean"), percent=True),
     Task(
         "retrieval",
@@ -157,7 +160,7 @@ def _setup(found: dict[str, dict[str, Any] | None]) -> str:
         "cls",
         "mean",
         "all",
-        "k=20",
+        _K,
     }
     return f" ({', '.join(sorted(words))})" if words else ""
 
