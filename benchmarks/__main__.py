@@ -13,7 +13,8 @@ from rich.table import Table
 
 from benchmarks.timing import Row
 
-SUITES = [path.stem for path in sorted(Path(__file__).parent.glob("*.py")) if path.stem not in ("__main__", "timing", "__init__")]
+SUITES = [path.stem for path in sorted(Path(__file__).parent.glob("[a-z]*.py")) if path.stem != "timing"]
+COLUMNS = {"measure": "left", "value": "right", "target": "right", "": "center", "note": "left"}
 
 
 def main() -> None:
@@ -21,7 +22,7 @@ def main() -> None:
     torch.set_num_threads(threads)
     chosen = sys.argv[1:] or SUITES
     table = Table(title=f"vitscope bench, {threads} threads, torch {torch.__version__}", title_justify="left")
-    for column, justify in (("measure", "left"), ("value", "right"), ("target", "right"), ("", "center"), ("note", "left")):
+    for column, justify in COLUMNS.items():
         table.add_column(column, justify=justify)  # type: ignore[arg-type]
     for suite in chosen:
         print(f"running {suite} ...", file=sys.stderr, flush=True)
