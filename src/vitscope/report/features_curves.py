@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
+import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -12,7 +14,7 @@ from matplotlib.lines import Line2D
 
 from vitscope.report.attention_figures import models_of, place_legend
 from vitscope.report.features_heatmaps import headline
-from vitscope.report.style import FAINT, INK, ModelStyle, model_styles
+from vitscope.report.style import FAINT, INK, model_styles
 from vitscope.teachings import teaching
 
 CROWD = 8  # more models are drawn teaching by teaching
@@ -35,42 +37,47 @@ class Panel:
     label: str  # of the value's axis
 
 
-def draw_curves(
-    axes: Axes,
-    table: pl.DataFrame,
-    panel: Panel,
-    styles: dict[str, ModelStyle],
-    bright: Container[str],
-    depth: int | None,
-) -> None:
-    """Value over layers, with its interval, of the bright models; the others as grey lines behind.
+class Lines:
+    """The models of a table, how each is drawn, and its values over depth."""
 
-    depth: None draws relative depth, for models that differ in it.
-    """
-    rows = table.filter((pl.col("measure") == panel.measure) & (pl.col("variant") == panel.variant))
-    for model, style in styles.items():
-        mine = rows.filter(pl.col("model") == model).sort("layer")
-        place = mine["layer"] if depth else mine["layer"] / depth_of(table, model)
-        if model not in bright:
-            axes.plot(place, mine["value"], color="#d9d9e0", lw=0.8, zorder=1)
-            continue
-        axes.fill_between(place, mine["ci_low"], mine["ci_high"], color=style.colour, alpha=0.13, lw=0)
-        axes.plot(place, mine["value"], **style.curve() | {"markersize": 4.5 if depth else 3.5})
-    if depth:
-        axes.set_xticks(list(range(1, depth + 1)) if depth <= 6 else [1, *range(3, depth + 1, 3 if depth <= 12 else 6)])
-        axes.set_xlim(0.6, depth + 0.4)
-    else:
-        axes.set_xlim(0, 1.03)
+    def __init__(self, table: pl.DataFrame) -> None:
+        self.table = table
+        self.models = models_of(table)
+        self.styles = model_styles(self.models)
+        self.depths: dict[str, int] = dict(table.group_by("model").agg(pl.col("layer").max()).rows())
+        same = set(self.depths.values())
+        self.depth = same.pop() if len(same) == 1 else None  # None: models differ, and relative depth is drawn
+        self.axis_label = "layer" if self.depth else "depth (share of all layers)"
 
+    @lru_cache  # noqa: B019  (lives as long as one figure)
+    def of(self, panel: Panel) -> dict[str, np.ndarray]:
+        """model -> (4, layers): place, value, low, high."""
+        rows = self.table.filter((pl.col("measure") == panel.measure) & (pl.col("variant") == panel.variant))
+        found = {}
+        for (model,), mine in rows.sort("layer").partition_by("model", as_dict=True).items():
+            numbers = mine.select("layer", "value", "ci_low", "ci_high").to_numpy().T.astype(float)
+            numbers[0] /= 1 if self.depth else self.depths[str(model)]
+            found[str(model)] = numbers
+        return found
 
-def depth_of(table: pl.DataFrame, model: str) -> int:
-    return int(table.filter(pl.col("model") == model)["layer"].max())  # type: ignore[arg-type]
-
-
-def common_depth(table: pl.DataFrame) -> int | None:
-    """The number of layers, if all models have the same."""
-    depths = {depth_of(table, model) for model, _ in models_of(table)}
-    return depths.pop() if len(depths) == 1 else None
+    def draw(self, axes: Axes, panel: Panel, bright: Container[str]) -> None:
+        """The bright models in colour, with their intervals; the others as grey lines behind."""
+        lines = self.of(panel)
+        behind = [np.append(lines[m][:2], [[np.nan], [np.nan]], axis=1) for m in lines if m not in bright]
+        if behind:
+            axes.plot(*np.concatenate(behind, axis=1), color="#d9d9e0", lw=0.8, zorder=1)
+        for model in (m for m in self.styles if m in lines and m in bright):
+            place, value, low, high = lines[model]
+            style = self.styles[model]
+            axes.fill_between(place, low, high, color=style.colour, alpha=0.13, lw=0)
+            axes.plot(place, value, **style.curve() | {"markersize": 4.5 if self.depth else 3.5})
+        if self.depth:
+            few = self.depth <= 6
+            step = 3 if self.depth <= 12 else 6
+            axes.set_xticks(range(1, self.depth + 1) if few else [1, *range(step, self.depth + 1, step)])
+            axes.set_xlim(0.6, self.depth + 0.4)
+        else:
+            axes.set_xlim(0, 1.03)
 
 
 Grid = list[list[tuple[Axes, Panel]]]  # rows of panels that share their scale
@@ -78,48 +85,46 @@ Grid = list[list[tuple[Axes, Panel]]]  # rows of panels that share their scale
 
 def curves(table: pl.DataFrame, rows: Sequence[Sequence[Panel]], *, width: float = 3.1) -> tuple[Figure, Grid]:
     """A few models: panels as given, one legend. Many: a column per teaching, the other models in grey behind."""
-    models = models_of(table)
-    return _together(table, rows, width) if len(models) <= CROWD else _by_teaching(table, rows)
+    lines = Lines(table)
+    return _together(lines, rows, width) if len(lines.models) <= CROWD else _by_teaching(lines, rows)
 
 
-def _together(table: pl.DataFrame, rows: Sequence[Sequence[Panel]], width: float) -> tuple[Figure, Grid]:
-    styles, depth = model_styles(models_of(table)), common_depth(table)
+def _together(lines: Lines, rows: Sequence[Sequence[Panel]], width: float) -> tuple[Figure, Grid]:
     figure = Figure(figsize=(width * len(rows[0]) + 1.9, 2.55 * len(rows) + 0.3), layout="constrained")
     axes = figure.subplots(len(rows), len(rows[0]), squeeze=False, sharex=True)
     grid: Grid = []
     for i, row in enumerate(rows):
         grid.append(list(zip(axes[i], row, strict=True)))
         for j, (panel, what) in enumerate(grid[i]):
-            draw_curves(panel, table, what, styles, styles, depth)
+            lines.draw(panel, what, lines.styles)
             panel.set_title(what.title if i == 0 else "")
             panel.set_ylabel(what.label if j == 0 else "")
             if i == len(rows) - 1:
-                panel.set_xlabel("layer" if depth else "depth (share of all layers)")
-    place_legend(axes[0, -1], list(styles.values()))
+                panel.set_xlabel(lines.axis_label)
+    place_legend(axes[0, -1], list(lines.styles.values()))
     return figure, grid
 
 
-def _by_teaching(table: pl.DataFrame, rows: Sequence[Sequence[Panel]]) -> tuple[Figure, Grid]:
-    models = models_of(table)
-    styles, depth = model_styles(models), common_depth(table)
-    keys = list(dict.fromkeys(key for _, key in models))
-    tallest = max(-(-sum(other == key for _, other in models) // 2) for key in keys)  # lines of a legend
+def _by_teaching(lines: Lines, rows: Sequence[Sequence[Panel]]) -> tuple[Figure, Grid]:
+    groups: dict[str, list[str]] = {}
+    for title, key in lines.models:
+        groups.setdefault(key, []).append(title)
+    tallest = max(-(-len(titles) // 2) for titles in groups.values())  # lines of a legend
     panels = [panel for row in rows for panel in row]
-    figure = Figure(figsize=(1.95 * len(keys) + 0.9, 1.75 * len(panels) + 0.9), layout="constrained")
-    axes = figure.subplots(len(panels), len(keys), squeeze=False, sharex=True, sharey="row")
+    figure = Figure(figsize=(1.95 * len(groups) + 0.9, 1.75 * len(panels) + 0.9), layout="constrained")
+    axes = figure.subplots(len(panels), len(groups), squeeze=False, sharex=True, sharey="row")
     for i, panel in enumerate(panels):
-        for j, key in enumerate(keys):
-            bright = [title for title, other in models if other == key]
-            draw_curves(axes[i, j], table, panel, styles, bright, depth)
+        for j, (key, titles) in enumerate(groups.items()):
+            lines.draw(axes[i, j], panel, titles)
             if i == 0:
                 axes[i, j].set_title(teaching(key).title, color=teaching(key).colour, pad=8 + 11 * tallest)
-                handles = [Line2D([], [], **styles[title].curve()) for title in bright]
+                handles = [Line2D([], [], **lines.styles[title].curve()) for title in titles]
                 axes[i, j].legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.04, 0.99), fontsize=6.5,
                                   handlelength=1.8, handletextpad=0.4, columnspacing=0.8, borderpad=0.1,
                                   labelspacing=0.25, ncols=2)  # fmt: skip
         axes[i, 0].set_ylabel(f"{panel.label}\n{panel.title}", fontsize=8)
-    figure.supxlabel("layer" if depth else "depth (share of all layers)", fontsize=9, color=INK)
-    return figure, [list(zip(row, [panel] * len(keys), strict=True)) for row, panel in zip(axes, panels, strict=True)]
+    figure.supxlabel(lines.axis_label, fontsize=9, color=INK)
+    return figure, [[(one, panel) for one in row] for row, panel in zip(axes, panels, strict=True)]
 
 
 def variants_of(table: pl.DataFrame, measure: str) -> list[str]:
@@ -135,8 +140,8 @@ def clustering_figure(table: pl.DataFrame, measures: dict[str, str], title: str)
     ]
     figure, grid = curves(table, rows)
     for row in grid:
-        for number, (axes, panel) in enumerate(row):
-            bottom, top = axes.get_ylim()
+        limits = [axes.get_ylim() for axes, _ in row]  # before any is changed: axes may share them
+        for number, ((axes, panel), (bottom, top)) in enumerate(zip(row, limits, strict=True)):
             axes.set_ylim(min(0, bottom) if panel.measure == "ari" else 0, top + 0.03)
             if panel.measure == "purity":
                 _draw_chance(axes, table, panel.variant, told=number == 0 or len(grid) == 1)
@@ -156,8 +161,9 @@ def _draw_chance(axes: Axes, table: pl.DataFrame, variant: str, *, told: bool) -
     chance = float(rows["value"].mean() or 0)  # type: ignore[arg-type]
     axes.axhline(chance, color=FAINT, lw=1, ls=(0, (2, 2)), zorder=0)
     if told:
-        axes.text(0.99, chance, "shuffled labels", color=FAINT, fontsize=6.5, ha="right", va="bottom",
-                  transform=axes.get_yaxis_transform())  # fmt: skip
+        paper = {"facecolor": "white", "alpha": 0.7, "pad": 0.4, "lw": 0}
+        axes.text(0.99, chance, "shuffled labels", color=FAINT, fontsize=6.5, ha="right", va="bottom", zorder=5,
+                  bbox=paper, transform=axes.get_yaxis_transform())  # fmt: skip
 
 
 def residual_figure(table: pl.DataFrame) -> Figure:

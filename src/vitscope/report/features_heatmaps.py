@@ -147,6 +147,7 @@ def _depth_mosaic(maps: dict[str, Tensor], models: list[Model], kind: str) -> tu
     figure = Figure(figsize=(side + 1.9, side + 1.0), layout="constrained")
     axes = figure.subplots()
     axes.imshow(canvas)
+    axes.set(xlim=(-2, canvas.shape[1] + 1), ylim=(canvas.shape[0] + 1, -2))  # room for the frames
     axes.grid(False)
     for spine in axes.spines.values():
         spine.set_visible(False)
@@ -217,7 +218,9 @@ def colour_bar(figure: Figure, image: AxesImage, panels, label: str) -> None:  #
 
 
 def headline(figure: Figure, title: str, note: str) -> None:
-    """A question as title, and below it what a reader must know."""
+    """A question as title, and below it what a reader must know. The layout is settled: it is not solved again."""
     height = figure.get_figheight()
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
     figure.text(0.01, 1 + 0.34 / height, title, ha="left", va="bottom", fontsize=12, fontweight="bold", color=INK)
     figure.text(0.01, 1 + 0.1 / height, note, ha="left", va="bottom", fontsize=8, color=FAINT)
