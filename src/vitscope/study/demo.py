@@ -12,7 +12,7 @@ from vitscope.teachings import TEACHINGS
 
 TITLE = "Six teachings, one network, one world"
 AMOUNTS = Amounts(
-    train=1600, val=480, coco=0, parts=240, individuals=48, encounters=4, pairs=160, videos=6, frames=12
+    train=960, val=320, coco=0, parts=240, individuals=48, encounters=4, pairs=160, videos=4, frames=10
 )  # fmt: skip
 ORDER = ("fs", "clip", "dino", "moco", "mae", "beit", "none")
 
@@ -44,6 +44,5 @@ def demo_study(out: Path, *, progress: Progress = silent) -> StudyFile:
             "video": {"path": str(world / "davis")},
             "keypoints": {"path": str(world / "spair")},
         },
-        "protocols": ["corrected", "paper"],
     }
     return parse_study(values, out.resolve(), "demo")
