@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import save_file
+from safetensors.torch import save
 from timm.models.vision_transformer import VisionTransformer
 
 from vitscope.digest import digest_of_tensors
@@ -39,7 +39,7 @@ def write_card(
         }
     weights = folder / f"{stem}.safetensors"
     temporary = weights.with_name(f".{weights.name}.{os.getpid()}")
-    save_file(tensors, temporary, metadata={"format": "pt"})
+    temporary.write_bytes(save(tensors, metadata={"format": "pt"}))  # readable by others, unlike save_file's
     temporary.replace(weights)
     card = {
         "name": name,

@@ -31,17 +31,17 @@ class Course:
     """How one network of the zoo is taught."""
 
     batch: int = 64
-    images: int = 10_000_000  # seen on the plateau before the network is done
+    images: int = 3_000_000  # seen on the plateau before the network is done
     changes: dict[str, Any] = field(default_factory=dict)  # of the teacher's recipe
 
 
 COURSES: dict[str, Course] = {
-    "fs": Course(),
-    "clip": Course(),
+    "fs": Course(images=800_000),
+    "clip": Course(images=1_200_000),
     "dino": Course(),
     "moco": Course(batch=128),
-    "mae": Course(),
-    "beit": Course(),
+    "mae": Course(images=2_000_000),
+    "beit": Course(images=1_000_000),
 }
 
 
