@@ -1,8 +1,8 @@
 """vitscope shows what a Vision Transformer became through the way it was taught.
 
-    import vitscope
-    results = vitscope.attention(["dino-b16", "mae-b16"], images="photos")
-    results.table  # a tidy polars table
+import vitscope
+results = vitscope.attention(["dino-b16", "mae-b16"], images="photos")
+results.table  # a tidy polars table
 """
 
 from vitscope import _torchvision as _torchvision  # must come before anything imports timm

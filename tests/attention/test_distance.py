@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import pytest
-import torch
 
 from tests.attention.constructed import noisy, shifted, uniform, with_prefix
 from tests.conftest import check_merging, make_batch, random_attention, stream

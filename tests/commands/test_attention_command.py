@@ -200,7 +200,19 @@ def test_models_command(capsys):
     assert "no model matches" in fails(capsys, "models", "alexnet*")
 
 
-COMMANDS = "demo init run results models attention features extract tasks menagerie teach".split()
+COMMANDS = [
+    "demo",
+    "init",
+    "run",
+    "results",
+    "models",
+    "attention",
+    "features",
+    "extract",
+    "tasks",
+    "menagerie",
+    "teach",
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

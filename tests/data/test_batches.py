@@ -121,9 +121,7 @@ def test_masks_are_averaged_by_area_under_the_geometry_of_the_image(photo: Calla
     path = photo("a.png", size=(40, 20))
     regions = (Box(1, (20, 40), 20, 40), Box(0, (20, 40), 19, 20), Box(1, (20, 40), 0, 10))
     samples = SampleList([Sample("a", path, annotations=regions), Sample("b", path)], categories=("x", "y"))
-    (batch,) = batches(
-        samples, Preprocessing(size=(10, 10)), batch_size=2, skipped=SkippedImages(), annotations=True
-    )
+    (batch,) = batches(samples, Preprocessing(size=(10, 10)), batch_size=2, skipped=SkippedImages(), annotations=True)
     assert batch.annotations is not None
     first, second = batch.annotations
     # 40x20 is halved to 20x10, of which columns 5..14 remain

@@ -138,18 +138,11 @@ def png_of_claimed_size(width: int, height: int) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", header)
-        + chunk(b"IDAT", zlib.compress(b"\0"))
-        + chunk(b"IEND", b"")
-    )
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0")) + chunk(b"IEND", b"")
 
 
 @pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
-@pytest.mark.parametrize(
-    "side", [12_000, 60_000]
-)  # 144 and 3,600 megapixels: below and above Pillow's own limit
+@pytest.mark.parametrize("side", [12_000, 60_000])  # 144 and 3,600 megapixels: below and above Pillow's own limit
 def test_decompression_bomb(tmp_path: Path, side: int) -> None:
     (tmp_path / "bomb.png").write_bytes(png_of_claimed_size(side, side))
     with pytest.raises(BadImage, match="134 megapixels"):
@@ -159,9 +152,7 @@ def test_decompression_bomb(tmp_path: Path, side: int) -> None:
 def test_what_is_no_image(tmp_path: Path) -> None:
     (tmp_path / "text.jpg").write_text("hello")
     (tmp_path / "empty.jpg").write_bytes(b"")
-    (tmp_path / "script.png").write_text(
-        "%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n"
-    )  # must not be run
+    (tmp_path / "script.png").write_text("%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n")  # must not be run
     for name in ("text.jpg", "empty.jpg", "script.png"):
         with pytest.raises(BadImage, match="known format"):
             decode_image(tmp_path / name)

@@ -187,9 +187,7 @@ def partimagenet(photo: Callable[..., Path], tmp_path: Path) -> Path:
                             "image_id": images[-1]["id"],
                             "category_id": part,
                             "iscrowd": 0,
-                            "segmentation": SQUARE
-                            if part != 1
-                            else [[3, 3, 4, 4]],  # "Bird Wing" has two points
+                            "segmentation": SQUARE if part != 1 else [[3, 3, 4, 4]],  # "Bird Wing" has two points
                         }
                     )
         categories = [{"id": k, "name": p, "supercategory": p.split()[0]} for k, p in enumerate(PARTS)]
@@ -243,9 +241,7 @@ def test_imagenet50_is_the_study_s_list() -> None:
 
 
 @pytest.mark.parametrize("below", ["", "train/"])
-def test_imagenet50_takes_the_first_files_of_each_class(
-    photo: Callable[..., Path], tmp_path: Path, below: str
-) -> None:
+def test_imagenet50_takes_the_first_files_of_each_class(photo: Callable[..., Path], tmp_path: Path, below: str) -> None:
     for wnid in [*imagenet50_classes(), "n00000000"]:
         for i in (3, 20, 1):
             photo(f"{below}{wnid}/{wnid}_{i}.JPEG", size=(4, 4))

@@ -149,9 +149,7 @@ def test_malicious_pickle_is_refused_and_nothing_is_run(roxford: Path, protocol:
     trace = roxford / "trace"
     for bad in (Malicious(os.mkdir, str(trace)), Malicious(eval, f"__import__('os').mkdir({str(trace)!r})")):
         write(roxford, truth() | {"extra": bad}, protocol)
-        with pytest.raises(
-            RefusedPickle, match=r"refused, nothing in it was run: it asks for (posix.mkdir|\w+\.eval)"
-        ):
+        with pytest.raises(RefusedPickle, match=r"refused, nothing in it was run: it asks for (posix.mkdir|\w+\.eval)"):
             open_revisited(roxford)
         assert not trace.exists()
 
@@ -172,9 +170,7 @@ def test_other_ways_out_are_closed(tmp_path: Path, stream: bytes, said: str) -> 
 
 
 def test_memory_is_not_taken_on_a_file_s_word(tmp_path: Path) -> None:
-    (tmp_path / "a.pkl").write_bytes(
-        b"\x80\x02]r\xff\xff\xff\xff."
-    )  # a memo of 2**32 entries, asked for by the file
+    (tmp_path / "a.pkl").write_bytes(b"\x80\x02]r\xff\xff\xff\xff.")  # a memo of 2**32 entries, asked for by the file
     assert read_plain_pickle(tmp_path / "a.pkl") == []
     (tmp_path / "b.pkl").touch()
     os.truncate(tmp_path / "b.pkl", 65 << 20)
@@ -182,9 +178,7 @@ def test_memory_is_not_taken_on_a_file_s_word(tmp_path: Path) -> None:
         read_plain_pickle(tmp_path / "b.pkl")
 
 
-def test_the_same_bytes_named_again_and_again_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_bytes_named_again_and_again_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     array = np.arange(50)
     reduced: Any = array.__reduce_ex__(5)
     rebuild, (_, kind, shape, order) = reduced[:2]
@@ -193,9 +187,7 @@ def test_the_same_bytes_named_again_and_again_are_refused(
         pickle.dumps([Malicious(rebuild, content, kind, shape, order) for _ in range(9)], 5)
     )
     assert len(read_plain_pickle(tmp_path / "a.pkl")) == 9
-    monkeypatch.setattr(
-        "vitscope.data.safe_pickle.MAX_BYTES", 2000
-    )  # the file has 800 bytes, its arrays 3,600
+    monkeypatch.setattr("vitscope.data.safe_pickle.MAX_BYTES", 2000)  # the file has 800 bytes, its arrays 3,600
     with pytest.raises(RefusedPickle, match="larger than the file"):
         read_plain_pickle(tmp_path / "a.pkl")
 
@@ -267,9 +259,7 @@ def test_individuals(photo: Callable[..., Path], tmp_path: Path) -> None:
 
 def test_no_individuals(photo: Callable[..., Path], tmp_path: Path) -> None:
     photo("flat/1.jpg")
-    with pytest.raises(
-        BadData, match=r"is not a folder of individuals: expected one subfolder per.*found 1.jpg"
-    ):
+    with pytest.raises(BadData, match=r"is not a folder of individuals: expected one subfolder per.*found 1.jpg"):
         open_retrieval(tmp_path / "flat")
     photo("ones/a/1.jpg")
     photo("ones/b/1.jpg")

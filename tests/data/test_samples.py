@@ -58,9 +58,7 @@ def test_digest_tells_folders_with_equal_names_apart(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "0.jpg").write_bytes(content)
         digests.add(SampleList([Sample("0.jpg", tmp_path / folder / "0.jpg")]).digest)
-    assert (
-        len(digests) == 2
-    )  # "one" and "two" have the same size: a digest of names and sizes cannot see more
+    assert len(digests) == 2  # "one" and "two" have the same size: a digest of names and sizes cannot see more
 
 
 def test_limit_is_seeded_nested_and_keeps_the_order() -> None:

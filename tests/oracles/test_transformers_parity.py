@@ -101,9 +101,7 @@ def dino_file(hf: State) -> Any:
 
 def deit_file(hf: State) -> Any:
     hf = within(hf, "deit.")
-    heads = {
-        f"{head}.{kind}": torch.randn(5) for head in ("head", "head_dist") for kind in ("weight", "bias")
-    }
+    heads = {f"{head}.{kind}": torch.randn(5) for head in ("head", "head_dist") for kind in ("weight", "bias")}
     return {"model": plain_vit(hf) | {"dist_token": hf["embeddings.distillation_token"]} | heads}
 
 
@@ -158,11 +156,7 @@ def dinov2_file(hf: State) -> Any:
 
 
 def clip_file(hf: State) -> Any:
-    hf = {
-        key.removeprefix("vision_model."): value
-        for key, value in hf.items()
-        if not key.startswith("text_model.")
-    }
+    hf = {key.removeprefix("vision_model."): value for key, value in hf.items() if not key.startswith("text_model.")}
     out = {
         "visual.class_embedding": hf["embeddings.class_embedding"],
         "visual.positional_embedding": hf["embeddings.position_embedding.weight"],
@@ -213,9 +207,7 @@ TEXT = {
     "vocab_size": 20,
 }
 TEXT |= {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2}
-NO_MASK = {
-    "noise": torch.arange((PIXELS // PATCH) ** 2, dtype=torch.float32).expand(2, -1)
-}  # keeps the order
+NO_MASK = {"noise": torch.arange((PIXELS // PATCH) ** 2, dtype=torch.float32).expand(2, -1)}  # keeps the order
 CLIP_SHAPE: dict[str, Any] = {**SHAPE, **MLP, "layer_norm_eps": 1e-5, "hidden_act": "quick_gelu"}
 BEIT: dict[str, Any] = {
     **MLP,
@@ -228,9 +220,7 @@ DINOV2 = ("dinov2", "dinov2")
 
 
 def full(model: str, config: str, vision: dict[str, Any], text: dict[str, Any]) -> nn.Module:
-    settings = getattr(transformers, config)(
-        vision_config=vision, text_config=text, attn_implementation="eager"
-    )
+    settings = getattr(transformers, config)(vision_config=vision, text_config=text, attn_implementation="eager")
     return getattr(transformers, model)(settings)
 
 

@@ -45,9 +45,7 @@ def test_no_blur_is_the_identity():
 
 def test_a_third_of_a_turn_sends_red_to_green_and_keeps_grey():
     matrix = hue_matrices(torch.tensor([1 / 3]))[0]
-    torch.testing.assert_close(
-        matrix @ torch.tensor([1.0, 0, 0]), torch.tensor([0.0, 1, 0]), atol=1e-6, rtol=0
-    )
+    torch.testing.assert_close(matrix @ torch.tensor([1.0, 0, 0]), torch.tensor([0.0, 1, 0]), atol=1e-6, rtol=0)
     torch.testing.assert_close(matrix @ torch.full((3,), 0.4), torch.full((3,), 0.4))
 
 
@@ -97,18 +95,14 @@ def test_grey_views_have_equal_channels_and_contrast_keeps_the_mean():
     torch.testing.assert_close(grey[:, 0], grey[:, 2])
     contrasted = Augmentation(flip=0, colour=1.0, contrast=0.5)(images, (8, 8))
     weights = torch.tensor([0.299, 0.587, 0.114])[:, None, None]
-    torch.testing.assert_close(
-        (contrasted * weights).sum(1).mean((1, 2)), (images * weights).sum(1).mean((1, 2))
-    )
+    torch.testing.assert_close((contrasted * weights).sum(1).mean((1, 2)), (images * weights).sum(1).mean((1, 2)))
     spread = contrasted.std((1, 2, 3)) / images.std((1, 2, 3))
     assert spread.min() < 0.7
     assert spread.max() > 1.3
 
 
 def test_views_stay_between_black_and_white_in_another_size():
-    full = Augmentation(
-        (0.1, 1), colour=1, hue=0.5, brightness=0.9, contrast=0.9, saturation=0.9, grey=0.3, blur=1
-    )
+    full = Augmentation((0.1, 1), colour=1, hue=0.5, brightness=0.9, contrast=0.9, saturation=0.9, grey=0.3, blur=1)
     views = full(torch.rand(32, 3, 20, 24), (10, 6))
     assert views.shape == (32, 3, 10, 6)
     assert views.min() >= 0

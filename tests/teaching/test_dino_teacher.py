@@ -62,9 +62,7 @@ def test_the_shipped_network_is_the_momentum_average_of_the_student(any_size_vit
 def test_small_crops_are_whole_patches(any_size_vit):
     sizes = []
     teacher = Dino(any_size_vit, DinoRecipe(prototypes=6, small_crops=3))
-    teacher.student_vit.patch_embed.register_forward_hook(
-        lambda _m, inputs, _o: sizes.append(inputs[0].shape)
-    )
+    teacher.student_vit.patch_embed.register_forward_hook(lambda _m, inputs, _o: sizes.append(inputs[0].shape))
     teacher.loss(Lesson(torch.rand(4, 3, 16, 16)))
     assert [tuple(size) for size in sizes] == [(8, 3, 16, 16), (12, 3, 8, 8)]
 
@@ -90,9 +88,7 @@ def test_entropies_tell_collapse_and_uniformity():
         {"used": 0, "vague": 0}, abs=1e-6
     )
     uniform = torch.full((1, 6, 4), 0.25)
-    assert {name: float(value) for name, value in entropies(uniform).items()} == pytest.approx(
-        {"used": 1, "vague": 1}
-    )
+    assert {name: float(value) for name, value in entropies(uniform).items()} == pytest.approx({"used": 1, "vague": 1})
 
 
 def train(vit, images, recipe, steps):

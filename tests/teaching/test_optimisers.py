@@ -27,9 +27,7 @@ def test_query_key_and_value_are_orthogonalised_by_themselves(vit):
             part.grad = gradient.clone()
         reference.step()
         optimiser.step(0.5)
-        torch.testing.assert_close(
-            weight.detach(), torch.cat([part.detach() for part in parts]), rtol=0, atol=0
-        )
+        torch.testing.assert_close(weight.detach(), torch.cat([part.detach() for part in parts]), rtol=0, atol=0)
 
 
 def test_everything_else_is_adamw_with_decay_for_matrices_only(vit):

@@ -29,9 +29,7 @@ SMALL = {
 
 def open_run(folder, key, images, total=7, **identity):
     teacher = create_teacher(key, ARCH, OPTIONS, images, seed=0, recipe=recipe_for(key, SMALL.get(key)))
-    monitor = Monitor(
-        images.take(range(8)), images.labels[:8], {"same": (images.take(range(8)), images.labels[:8])}
-    )
+    monitor = Monitor(images.take(range(8)), images.labels[:8], {"same": (images.take(range(8)), images.labels[:8])})
     settings = Settings(batch=6, point_every=2, monitor_every=4)
     told = {"teacher": key, "data": images.digest, **identity}
     return Run(folder, teacher, images, Schedule(2, total, 3), settings, identity=told, monitor=monitor)
@@ -59,9 +57,7 @@ def test_a_stopped_and_resumed_run_equals_an_uninterrupted_one(tmp_path, key):
 def test_all_teachers_start_from_the_same_network():
     images = squares()
     first, *others = (
-        create_teacher(
-            key, ARCH, OPTIONS, images, seed=5, recipe=recipe_for(key, SMALL.get(key))
-        ).encoder.state_dict()
+        create_teacher(key, ARCH, OPTIONS, images, seed=5, recipe=recipe_for(key, SMALL.get(key))).encoder.state_dict()
         for key in TEACHERS
     )
     for other in others:
@@ -130,9 +126,7 @@ run.train()
 
 def test_a_killed_run_goes_on_and_ends_with_the_same_weights(tmp_path):
     folder = tmp_path / "killed"
-    process = subprocess.Popen(
-        [sys.executable, "-c", KILLED.format(folder=str(folder))], cwd=Path(__file__).parents[2]
-    )
+    process = subprocess.Popen([sys.executable, "-c", KILLED.format(folder=str(folder))], cwd=Path(__file__).parents[2])
     while not (folder / CHECKPOINT).exists() and process.poll() is None:
         time.sleep(0.05)
     process.kill()

@@ -66,16 +66,12 @@ def test_each_epoch_sees_every_image_once_in_another_order():
 
 
 def test_a_batch_may_be_larger_than_the_data():
-    batch = batch_at(
-        1, images=3, batch=8, seed=0
-    )  # positions 8..15: the last of epoch 2, epochs 3 and 4, one of 5
+    batch = batch_at(1, images=3, batch=8, seed=0)  # positions 8..15: the last of epoch 2, epochs 3 and 4, one of 5
     assert sorted(batch[1:4].tolist()) == [0, 1, 2]
     assert sorted(batch[4:7].tolist()) == [0, 1, 2]
 
 
 def test_steps_and_processes_have_their_own_seeds():
-    seeds = {
-        step_seed(seed, step, process) for seed in range(5) for step in range(50) for process in range(4)
-    }
+    seeds = {step_seed(seed, step, process) for seed in range(5) for step in range(50) for process in range(4)}
     assert len(seeds) == 1000
     assert all(0 <= seed < 2**63 for seed in seeds)

@@ -60,9 +60,7 @@ def test_teaching_learns_writes_a_card_and_resumes(folder, tmp_path, capsys):
     backbone = load(str(card))
     assert (backbone.depth, backbone.layout.grid, backbone.teaching) == (2, (4, 4), "fs")
     weights = load_file(out / "model.safetensors")
-    assert torch.equal(
-        backbone.module.state_dict()["blocks.1.mlp.fc2.weight"], weights["blocks.1.mlp.fc2.weight"]
-    )
+    assert torch.equal(backbone.module.state_dict()["blocks.1.mlp.fc2.weight"], weights["blocks.1.mlp.fc2.weight"])
     # going on when everything is done changes nothing
     assert load_file(teach("fs", folder, ARCH, out, epochs=24, **SMALL).with_suffix(".safetensors")).keys()
     with pytest.raises(BadCheckpoint, match="made with teacher 'fs', not 'mae'"):

@@ -96,9 +96,7 @@ def two(tmp_path_factory):
 def test_two_processes_equal_one_with_the_joined_batch(two, tmp_path, name, monkeypatch):
     monkeypatch.setitem(globals(), "RECIPES", {name: RECIPES[name]})
     teach_all(tmp_path, squares())
-    one, both = (
-        torch.load(folder / name / CHECKPOINT, weights_only=True)["teacher"] for folder in (tmp_path, two)
-    )
+    one, both = (torch.load(folder / name / CHECKPOINT, weights_only=True)["teacher"] for folder in (tmp_path, two))
     start = create_teacher(
         name.split("-")[0],
         ARCH,

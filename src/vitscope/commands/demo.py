@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import torch
+from threadpoolctl import threadpool_limits
+
 from vitscope.commands.run import conclude
 from vitscope.progress import shown
 from vitscope.study.demo import demo_study
@@ -19,4 +22,7 @@ def demo(*, out: Path = Path("runs/demo")) -> None:
     out
         Folder for everything that is written.
     """
-    conclude(demo_study(out.resolve(), progress=shown))
+    # The zoo is tiny: more threads would wait for each other longer than they work, most of all on a busy machine.
+    torch.set_num_threads(1)
+    with threadpool_limits(1):
+        conclude(demo_study(out.resolve(), progress=shown))

@@ -122,12 +122,8 @@ def read_coco_json(path: Path) -> dict[str, list[dict[str, Any]]]:
     content = read_json(path)
     wanted = ("images", "annotations", "categories")
     if not isinstance(content, dict) or not all(isinstance(content.get(key), list) for key in wanted):
-        found = (
-            ", ".join(map(str, list(content)[:6])) if isinstance(content, dict) else type(content).__name__
-        )
-        raise BadData(
-            f"{path} is not a COCO instances file: expected the lists {', '.join(wanted)}, found {found}"
-        )
+        found = ", ".join(map(str, list(content)[:6])) if isinstance(content, dict) else type(content).__name__
+        raise BadData(f"{path} is not a COCO instances file: expected the lists {', '.join(wanted)}, found {found}")
     return content
 
 

@@ -153,9 +153,7 @@ def _davis_sequence(root: Path, name: str) -> VideoSequence:
         raise BadData(f"the mask {masks[stray[0]]} has no frame in {pictures}: complete the dataset")
     missing = [stem for stem in frames if stem not in masks]
     if missing and len(masks) > 1:  # the first alone is how test sets are published
-        raise BadData(
-            f"{len(missing)} frames of {name} have no mask, the first is {missing[0]}: complete the dataset"
-        )
+        raise BadData(f"{len(missing)} frames of {name} have no mask, the first is {missing[0]}: complete the dataset")
     return _checked(name, tuple(frames.values()), tuple(masks.get(stem) for stem in frames))
 
 

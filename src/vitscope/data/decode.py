@@ -144,9 +144,7 @@ def check_size(width: int, height: int) -> None:
             f"{width}x{height} pixels are more than the limit of {MAX_PIXELS / 1e6:.0f} megapixels: shrink it first"
         )
     if max(width, height) > MAX_ASPECT * min(width, height):
-        raise ValueError(
-            f"{width}x{height} pixels: the long side is more than {MAX_ASPECT} times the short one"
-        )
+        raise ValueError(f"{width}x{height} pixels: the long side is more than {MAX_ASPECT} times the short one")
 
 
 def _formats() -> list[str]:

@@ -49,16 +49,12 @@ def list_files(root: Path, wanted: Callable[[str], bool]) -> list[Path]:
     if not root.is_dir():
         raise BadData(f"{root} is not a folder: give the folder that holds the files")
 
-    def walk(
-        folder: Path, relative: tuple[str, ...], ancestors: frozenset[tuple[int, int]]
-    ) -> Iterator[Path]:
+    def walk(folder: Path, relative: tuple[str, ...], ancestors: frozenset[tuple[int, int]]) -> Iterator[Path]:
         try:
             status = folder.stat()
             entries = list(os.scandir(folder))
         except PermissionError:
-            raise BadData(
-                f"the folder {folder} cannot be read: permission denied, change its permissions"
-            ) from None
+            raise BadData(f"the folder {folder} cannot be read: permission denied, change its permissions") from None
         except OSError as error:
             raise BadData(f"the folder {folder} cannot be read: {error.strerror}") from None
         identity = (status.st_dev, status.st_ino)

@@ -39,9 +39,7 @@ def open_imagenet50(root: Path | str, per_class: int = PER_CLASS) -> SampleList:
     for label, wnid in enumerate(classes):
         files = list(islice(list_images(root / wnid), per_class))
         if not files:
-            raise BadData(
-                f"the class folder {root / wnid} has no images: ImageNet-50 needs {per_class} of them"
-            )
+            raise BadData(f"the class folder {root / wnid} has no images: ImageNet-50 needs {per_class} of them")
         if len(files) < per_class:
             notes.append(f"class {wnid} has {len(files)} images instead of {per_class}")
         samples += [Sample(f"{wnid}/{safe_id(file)}", root / wnid / file, label) for file in files]

@@ -45,7 +45,5 @@ def retrieval_by_label(database: SampleList, name: str) -> RetrievalSet:
         for position in asking
     )
     alone = sum(len(group) == 1 for group in members.values())
-    notes = (
-        (f"{alone} individuals have a single image: they are searched but not asked for",) if alone else ()
-    )
+    notes = (f"{alone} individuals have a single image: they are searched but not asked for",) if alone else ()
     return RetrievalSet(name, database, database.select(asking), queries, notes)

@@ -100,9 +100,7 @@ class KeypointBuilder:
         if not inside:
             self.counts["pairs were left out: they have no points"] += 1
             return
-        corners = (
-            (0.0, 0.0, float(size_there[1]), float(size_there[0])) if box is None else tuple(map(float, box))
-        )
+        corners = (0.0, 0.0, float(size_there[1]), float(size_there[0])) if box is None else tuple(map(float, box))
         if len(corners) != 4 or not (corners[2] > corners[0] and corners[3] > corners[1]):
             raise ValueError(f"the target box {box} is not x1, y1, x2, y2")
         points_here, points_there = zip(*inside, strict=True)
@@ -116,9 +114,7 @@ class KeypointBuilder:
             notes.append(f"there are no pairs of {', '.join(empty)}")
         samples = [Sample(safe_id(name), self.root / name) for name in self.position]
         sizes = [size or (0, 0) for size in self.sizes]
-        everything = KeypointSet(
-            SampleList(samples, origin=origin), tuple(sizes), tuple(self.pairs), tuple(notes)
-        )
+        everything = KeypointSet(SampleList(samples, origin=origin), tuple(sizes), tuple(self.pairs), tuple(notes))
         return everything.limit(len(self.pairs))  # drops the images of no pair
 
     def _image(self, name: str) -> int:

@@ -78,9 +78,7 @@ def open_mask_folder(images: Path | str, masks: Path | str) -> SampleList:
         "whose mask is empty": sum(not sample.annotations for sample in samples),
     }
     if not any(sample.annotations for sample in samples):
-        raise BadData(
-            f"all masks in {masks} are empty: expected 255, or values from 1 up, where the objects are"
-        )
+        raise BadData(f"all masks in {masks} are empty: expected 255, or values from 1 up, where the objects are")
     notes = [f"{n} of {len(pictures)} images {what} were left out" for what, n in counts.items() if n]
     if lonely := len(mask_files) - len(both):
         notes.append(f"{lonely} masks have no image")
@@ -98,9 +96,7 @@ def _by_stem(folder: Path) -> dict[Path, Path]:
     files: dict[Path, Path] = {}
     for file in list_images(folder):
         if (other := files.setdefault(file.with_suffix(""), file)) != file:
-            raise BadData(
-                f"{folder} has both {other} and {file}: an image and its mask are paired by name alone"
-            )
+            raise BadData(f"{folder} has both {other} and {file}: an image and its mask are paired by name alone")
     return files
 
 

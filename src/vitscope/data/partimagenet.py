@@ -38,9 +38,7 @@ def open_partimagenet(root: Path | str, *, per_supercategory: int | None = None)
         images = _image_folder(root, split)
         files = {file.name: file.relative_to(root) for file in map(images.joinpath, list_images(images))}
         parts.append(assemble(content, source, root, files.get))
-        supercategory |= {
-            str(c.get("name")): str(c.get("supercategory") or "") for c in content["categories"]
-        }
+        supercategory |= {str(c.get("name")): str(c.get("supercategory") or "") for c in content["categories"]}
     samples = _joined(parts, root)
     if per_supercategory is None:
         return samples
@@ -69,9 +67,7 @@ def _image_folder(root: Path, split: str) -> Path:
 def _joined(parts: Sequence[SampleList], root: Path) -> SampleList:
     """The splits as one list, with classes from the file names (`n02101006_123.JPEG`)."""
     if len({part.categories for part in parts}) > 1:
-        raise BadData(
-            f"the splits of PartImageNet in {root} have different categories: use files of one release"
-        )
+        raise BadData(f"the splits of PartImageNet in {root} have different categories: use files of one release")
     samples = [sample for part in parts for sample in part]
     wnid = [sample.path.name.split("_")[0] for sample in samples]
     classes = sorted(set(wnid))

@@ -122,9 +122,7 @@ def _assemble(root: Path, truth: Path) -> RetrievalSet:
             f"{truth} is not a revisited ground truth (imlist, qimlist, gnd): {type(error).__name__} {error}"
         ) from None
     _check_present(root, [*database, *query_images])
-    return RetrievalSet(
-        truth.stem.removeprefix("gnd_"), database, SampleList(query_images, origin=str(root)), queries
-    )
+    return RetrievalSet(truth.stem.removeprefix("gnd_"), database, SampleList(query_images, origin=str(root)), queries)
 
 
 def _samples(root: Path, names: Sequence[Any]) -> list[Sample]:

@@ -53,9 +53,7 @@ class _PlainUnpickler(pickle._Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         short = module.replace("numpy.core", "numpy._core")  # numpy 2 moved it
         if (short, name) not in self._known:
-            raise RefusedPickle(
-                f"it asks for {module}.{name}, and only plain numbers, text and lists are read"
-            )
+            raise RefusedPickle(f"it asks for {module}.{name}, and only plain numbers, text and lists are read")
         return self._known[short, name]
 
     def persistent_load(self, pid: Any) -> Any:

@@ -143,9 +143,7 @@ class SampleList(Sequence[Sample]):
         for label, members in groups.items():
             members.sort(key=lambda i: seeded_rank(self.samples[i].id, seed))
             # every class's first sample before any class's second; classes in a seeded order of their own
-            order += [
-                (turn, seeded_rank(str(label), seed), position) for turn, position in enumerate(members)
-            ]
+            order += [(turn, seeded_rank(str(label), seed), position) for turn, position in enumerate(members)]
         return [position for _, _, position in sorted(order)]
 
     def _class_name(self, sample: Sample) -> str:

@@ -90,9 +90,7 @@ def _pair_file(folder: Path, name: str) -> Path:
     for file in (folder / f"{name}.json", folder / f"{name.replace(':', '_')}.json"):
         if file.is_file():
             return file
-    raise BadData(
-        f"the pair {safe_id(name)} is listed but {folder / name}.json does not exist: complete the dataset"
-    )
+    raise BadData(f"the pair {safe_id(name)} is listed but {folder / name}.json does not exist: complete the dataset")
 
 
 def _all(folder: Path) -> list[Path]:

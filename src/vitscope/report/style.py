@@ -24,6 +24,7 @@ SEQUENTIAL = matplotlib.colors.LinearSegmentedColormap.from_list(
 HEAT = matplotlib.colors.LinearSegmentedColormap.from_list(
     "vitscope-heat", ["#0d1026", "#3b1f5b", "#8c2a6b", "#d9485f", "#f99b5d", "#fdf1b8"]
 )
+PADDING = 0.12  # inches around a figure
 DIVERGING = matplotlib.colormaps["PuOr_r"]
 
 _SETTINGS: Any = {
@@ -101,11 +102,13 @@ def model_styles(models: Sequence[tuple[str, str]]) -> dict[str, ModelStyle]:
 def save_figure(figure: Figure, folder: Path, name: str, *, formats: Iterable[str] = ("png", "svg")) -> list[Path]:
     """Write the figure in every format, atomically; the same figure gives the same bytes."""
     folder.mkdir(parents=True, exist_ok=True)
+    figure.draw_without_rendering()  # lays everything out, once for all formats
+    box = figure.get_tightbbox().padded(PADDING)
     paths = []
     for suffix in formats:
         buffer = io.BytesIO()
         metadata = {"Date": None} if suffix == "svg" else {"CreationDate": None} if suffix == "pdf" else {}
-        figure.savefig(buffer, format=suffix, dpi=160, bbox_inches="tight", pad_inches=0.12, metadata=metadata)
+        figure.savefig(buffer, format=suffix, dpi=160, bbox_inches=box, metadata=metadata)
         path = folder / f"{name}.{suffix}"
         write_atomically(path, partial(Path.write_bytes, data=buffer.getvalue()))
         paths.append(path)

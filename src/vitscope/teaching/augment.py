@@ -107,9 +107,7 @@ def resampling_matrices(start: Tensor, length: Tensor, source: int, target: int)
     Triangle filter, widened when the interval is shrunk (antialiasing); rows sum to one, edges repeat.
     """
     step = length / target  # (B,) source pixels per sample
-    centres = (
-        start[:, None] + (torch.arange(target, device=start.device) + 0.5) * step[:, None]
-    )  # (B, target)
+    centres = start[:, None] + (torch.arange(target, device=start.device) + 0.5) * step[:, None]  # (B, target)
     centres = centres.clamp(0.5, source - 0.5)
     pixels = torch.arange(source, device=start.device) + 0.5
     width = step.clamp(min=1)[:, None, None]

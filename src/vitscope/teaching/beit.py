@@ -56,9 +56,7 @@ class Beit(Teacher):
         embed = self.vit.patch_embed
         view = self.recipe.view(to_float(lesson.images), embed.img_size)
         words = nearest_words(patchify(view, embed.patch_size), self.codebook)  # (B, N)
-        masked = block_masks(len(view), embed.grid_size, self.recipe.masked_share).to(
-            view.device
-        )  # (B, N) bool
+        masked = block_masks(len(view), embed.grid_size, self.recipe.masked_share).to(view.device)  # (B, N) bool
         logits = self.classifier(self.encode(normalise(view), masked)[masked])  # (M, K)
         words = words[masked]  # (M,)
         return F.cross_entropy(logits, words), {"accuracy": (logits.argmax(1) == words).float().mean()}

@@ -34,9 +34,7 @@ def write_card(
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {key: value.detach().cpu().contiguous() for key, value in vit.state_dict().items()}
     if half:
-        tensors = {
-            key: value.half() if value.is_floating_point() else value for key, value in tensors.items()
-        }
+        tensors = {key: value.half() if value.is_floating_point() else value for key, value in tensors.items()}
     weights = folder / f"{stem}.safetensors"
     temporary = weights.with_name(f".{weights.name}.{os.getpid()}")
     temporary.write_bytes(save(tensors, metadata={"format": "pt"}))  # readable by others, unlike save_file's

@@ -45,9 +45,7 @@ class Clip(Teacher):
     needs = "captions"
     smallest_batch = 2
 
-    def __init__(
-        self, vit: VisionTransformer, vocabulary: Vocabulary, recipe: ClipRecipe | None = None
-    ) -> None:
+    def __init__(self, vit: VisionTransformer, vocabulary: Vocabulary, recipe: ClipRecipe | None = None) -> None:
         super().__init__()
         self.recipe = recipe = recipe or ClipRecipe()
         self.vit = vit

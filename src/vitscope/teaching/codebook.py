@@ -15,12 +15,8 @@ def learn_codebook(images: Tensor, patch: tuple[int, int], words: int, seed: int
     """(words, P): centres of k-means over the patches of float images (M, 3, h, w) in [0, 1]."""
     patches = patchify(images, patch).flatten(0, 1)
     if len(patches.unique(dim=0)) < words:
-        raise BadData(
-            f"the images have fewer than {words} different patches: use more images or a smaller codebook"
-        )
-    kmeans = MiniBatchKMeans(
-        words, random_state=seed, batch_size=4096, n_init=1, max_iter=30, reassignment_ratio=0
-    )
+        raise BadData(f"the images have fewer than {words} different patches: use more images or a smaller codebook")
+    kmeans = MiniBatchKMeans(words, random_state=seed, batch_size=4096, n_init=1, max_iter=30, reassignment_ratio=0)
     kmeans.fit(patches.numpy().astype(np.float32))
     return torch.from_numpy(kmeans.cluster_centers_.astype(np.float32))
 

@@ -30,9 +30,7 @@ from vitscope.teaching.teacher import Lesson, Logs, Teacher
 from vitscope.teaching.vit import summary
 
 # Every hue is reachable: with a narrow range colour alone describes an image, and shape is not learned.
-LARGE = Augmentation(
-    (0.4, 1.0), colour=0.8, hue=0.5, brightness=0.4, contrast=0.4, saturation=0.4, grey=0.2, blur=0.3
-)
+LARGE = Augmentation((0.4, 1.0), colour=0.8, hue=0.5, brightness=0.4, contrast=0.4, saturation=0.4, grey=0.2, blur=0.3)
 SMALL = replace(LARGE, scale=(0.1, 0.4), blur=0.2)
 
 
@@ -62,9 +60,7 @@ class Dino(Teacher):
         super().__init__()
         self.recipe = recipe = recipe or DinoRecipe()
         self.student_vit = vit
-        self.student_head = PrototypeHead(
-            vit.num_features, recipe.hidden, recipe.bottleneck, recipe.prototypes
-        )
+        self.student_head = PrototypeHead(vit.num_features, recipe.hidden, recipe.bottleneck, recipe.prototypes)
         self.teacher_vit = follower(self.student_vit)
         self.teacher_head = follower(self.student_head)
         self.register_buffer("centre", torch.zeros(recipe.prototypes))
@@ -92,9 +88,7 @@ class Dino(Teacher):
         loss = agreement(teachers, F.log_softmax(students / recipe.student_temperature, dim=2))
         logs = {"agreement": loss.detach(), **entropies(teachers)}
         if recipe.koleo:
-            koleo = koleo_loss(joined(summaries[: len(images)])) + koleo_loss(
-                joined(summaries[len(images) :])
-            )
+            koleo = koleo_loss(joined(summaries[: len(images)])) + koleo_loss(joined(summaries[len(images) :]))
             loss = loss + recipe.koleo * koleo / 2
         return loss, logs
 

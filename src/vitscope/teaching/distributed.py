@@ -46,18 +46,12 @@ def barrier() -> None:
 
 def anybody(flag: bool) -> bool:
     """Whether the flag is set in any process: all of them must decide alike, or they wait for each other for ever."""
-    return (
-        flag if world() == 1 else bool(mean_over_processes(torch.tensor(float(flag), device=_talking())) > 0)
-    )
+    return flag if world() == 1 else bool(mean_over_processes(torch.tensor(float(flag), device=_talking())) > 0)
 
 
 def _talking() -> torch.device:
     """Where tensors must be for processes to exchange them."""
-    return (
-        torch.device("cuda", torch.cuda.current_device())
-        if dist.get_backend() == "nccl"
-        else torch.device("cpu")
-    )
+    return torch.device("cuda", torch.cuda.current_device()) if dist.get_backend() == "nccl" else torch.device("cpu")
 
 
 def mean_over_processes(value: Tensor) -> Tensor:

@@ -87,9 +87,7 @@ class ImageFiles(TrainingImages):
         return len(self.samples)
 
     def __getitem__(self, index: int) -> tuple[int, Tensor]:
-        return index, torch.from_numpy(
-            square(self.samples[index].load(), self.size, self.samples[index].path)
-        )
+        return index, torch.from_numpy(square(self.samples[index].load(), self.size, self.samples[index].path))
 
     def take(self, indices: Sequence[int]) -> Tensor:
         return torch.stack([self[i][1] for i in indices])
@@ -157,9 +155,7 @@ def open_training_images(
     files = ImageFiles(samples, size, **known)
     if cache is None or len(files) * 3 * size[0] * size[1] > LARGEST_STORE:
         return files
-    return StoredImages(
-        stored(files, cache / f"images-{digest_of([samples.digest, list(size)])}.npy"), **known
-    )
+    return StoredImages(stored(files, cache / f"images-{digest_of([samples.digest, list(size)])}.npy"), **known)
 
 
 def stored(files: ImageFiles, path: Path) -> np.ndarray:

@@ -38,9 +38,7 @@ class Point:
     cpu_seconds: float
     loss: float
     logs: dict[str, float] = field(default_factory=dict)
-    knn: dict[str, dict[str, Any]] = field(
-        default_factory=dict
-    )  # test set -> {cls, patch} -> accuracy per layer
+    knn: dict[str, dict[str, Any]] = field(default_factory=dict)  # test set -> {cls, patch} -> accuracy per layer
 
 
 @dataclass(frozen=True)
@@ -136,18 +134,14 @@ class Run:
         self.step += 1
         self._summed += 1
         for name, value in {"loss": loss.detach(), **logs}.items():
-            self._sums[name] = (
-                self._sums.get(name, torch.zeros((), device=self.device)) + value.detach().float()
-            )
+            self._sums[name] = self._sums.get(name, torch.zeros((), device=self.device)) + value.detach().float()
 
     # -- the learning curve -----------------------------------------------------------------------------------------
 
     def note_point(self) -> None:
         """Add the means since the last point to the learning curve, and k-NN when it is time."""
         logs = {name: float(mean_over_processes(total / self._summed)) for name, total in self._sums.items()}
-        point = Point(
-            self.step, self.step * self.settings.batch, round(self.cpu_seconds, 1), logs.pop("loss"), logs
-        )
+        point = Point(self.step, self.step * self.settings.batch, round(self.cpu_seconds, 1), logs.pop("loss"), logs)
         last = self.step == self.schedule.total
         if self.monitor is not None and (self.step % self.settings.monitor_every == 0 or last):
             point.knn = {name: vars(scores) for name, scores in self.monitor(self.teacher.encoder).items()}

@@ -58,9 +58,7 @@ class Mae(Teacher):
 
     def loss(self, lesson: Lesson) -> tuple[Tensor, Logs]:
         view = normalise(self.recipe.view(to_float(lesson.images), self.vit.patch_embed.img_size))
-        order = torch.rand(len(view), self.vit.patch_embed.num_patches, device=view.device).argsort(
-            1
-        )  # (B, N)
+        order = torch.rand(len(view), self.vit.patch_embed.num_patches, device=view.device).argsort(1)  # (B, N)
         return self.repaint(view, order)
 
     def repaint(self, view: Tensor, order: Tensor) -> tuple[Tensor, Logs]:
@@ -86,9 +84,7 @@ class Mae(Teacher):
     def decode(self, latent: Tensor, order: Tensor) -> Tensor:
         """Guessed pixels (B, N, P) of all patches; `order` (B, N) lists the visible ones first."""
         latent = self.to_decoder(latent)
-        prefix, patches = latent.split(
-            [self.vit.num_prefix_tokens, latent.shape[1] - self.vit.num_prefix_tokens], 1
-        )
+        prefix, patches = latent.split([self.vit.num_prefix_tokens, latent.shape[1] - self.vit.num_prefix_tokens], 1)
         masks = self.mask_token.expand(len(order), order.shape[1] - patches.shape[1], -1)
         shuffled = torch.cat([patches, masks], dim=1)  # (B, N, W) in the order of `order`
         place = order.argsort(1)[..., None].expand_as(shuffled)

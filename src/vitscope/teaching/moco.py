@@ -25,9 +25,7 @@ from vitscope.teaching.teacher import Lesson, Logs, Teacher
 from vitscope.teaching.vit import summary
 
 # Every hue is reachable: with a narrow range colour alone tells images apart, and nothing else is learned.
-VIEW = Augmentation(
-    (0.4, 1.0), colour=0.8, hue=0.5, brightness=0.4, contrast=0.4, saturation=0.4, grey=0.2, blur=0.3
-)
+VIEW = Augmentation((0.4, 1.0), colour=0.8, hue=0.5, brightness=0.4, contrast=0.4, saturation=0.4, grey=0.2, blur=0.3)
 
 
 @dataclass(frozen=True)

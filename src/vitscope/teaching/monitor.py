@@ -67,9 +67,7 @@ def layer_features(vit: VisionTransformer, images: Tensor, batch: int = 256) -> 
     device = next(vit.parameters()).device
     parts = []
     for chunk in images.split(batch):
-        x = vit.norm_pre(
-            vit.patch_drop(vit._pos_embed(vit.patch_embed(normalise(to_float(chunk.to(device))))))
-        )
+        x = vit.norm_pre(vit.patch_drop(vit._pos_embed(vit.patch_embed(normalise(to_float(chunk.to(device)))))))
         features = []
         for block in vit.blocks:
             x = block(x)

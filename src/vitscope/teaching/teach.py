@@ -120,9 +120,7 @@ def teach(
     options = {**(options or {}), **({} if size is None else {"img_size": size})}
     with process_group(choose_device(device)) as place:
         if batch % world():
-            raise VitscopeError(
-                f"a batch of {batch} cannot be divided among {world()} processes: use a multiple"
-            )
+            raise VitscopeError(f"a batch of {batch} cannot be divided among {world()} processes: use a multiple")
         vision = create_encoder(arch, options, seed).patch_embed.img_size
         samples = open_images(images)
         taught, held = hold_out(samples, seed)

@@ -77,8 +77,6 @@ def create_teacher(
             return Clip(vit, Vocabulary.of(said, recipe.vocabulary), recipe)
         if key == "beit":
             some = torch.randperm(len(images))[:CODEBOOK_IMAGES].tolist()
-            codebook = learn_codebook(
-                to_float(images.take(some)), vit.patch_embed.patch_size, recipe.words, seed
-            )
+            codebook = learn_codebook(to_float(images.take(some)), vit.patch_embed.patch_size, recipe.words, seed)
             return Beit(vit, codebook, recipe)
         return {"dino": Dino, "moco": Moco, "mae": Mae}[key](vit, recipe)

@@ -14,9 +14,7 @@ from torch import Tensor, nn
 from vitscope.errors import UnsupportedModel
 
 
-def create_encoder(
-    arch: str, options: Mapping[str, Any], seed: int, *, any_size: bool = False
-) -> VisionTransformer:
+def create_encoder(arch: str, options: Mapping[str, Any], seed: int, *, any_size: bool = False) -> VisionTransformer:
     """An untaught network without a classifier: the same weights for the same architecture and seed.
 
     any_size: accept inputs of other sizes (small crops), interpolating the position embedding.

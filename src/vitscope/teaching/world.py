@@ -24,9 +24,7 @@ TESTS = {
 }  # split, and how species correlate with appearance (None: default)
 
 
-def rendered(
-    folder: Path, split: str, count: int, size: int, correlation: float | None = None
-) -> StoredImages:
+def rendered(folder: Path, split: str, count: int, size: int, correlation: float | None = None) -> StoredImages:
     """`count` labelled, captioned images of a split; rendered on the first call, found in `folder` on the next."""
     world = World() if correlation is None else World(correlation=correlation)
     probe = shelf(world, split, range(PROBE), size=size)

@@ -107,11 +107,7 @@ def numbers(values: Mapping[str, float]) -> str:
 def time_spent(folder: Path) -> float:
     """CPU-seconds of the checkpoint in a folder."""
     path = folder / CHECKPOINT
-    return (
-        float(torch.load(path, map_location="cpu", weights_only=True)["cpu_seconds"])
-        if path.exists()
-        else 0.0
-    )
+    return float(torch.load(path, map_location="cpu", weights_only=True)["cpu_seconds"]) if path.exists() else 0.0
 
 
 @app.command
@@ -146,9 +142,7 @@ def status(root: Path = ROOT, *, look: bool = False) -> None:
             images = looks[-1].images if looks else 0
         for name, score in scores.items():
             for kind, values in score.items():
-                print(
-                    f"      {name} {kind:5} {' '.join(f'{value:.3f}' for value in values)}  (at {images:,})"
-                )
+                print(f"      {name} {kind:5} {' '.join(f'{value:.3f}' for value in values)}  (at {images:,})")
 
 
 @app.command
@@ -230,9 +224,7 @@ def ship_untaught(to: Path, watch: Monitor, half: bool) -> None:
         provenance={
             "seed": courses.SEED,
             "images_seen": 0,
-            "knn": {
-                name: {kind: v for kind, v in vars(score).items() if v} for name, score in scores.items()
-            },
+            "knn": {name: {kind: v for kind, v in vars(score).items() if v} for name, score in scores.items()},
         },
         half=half,
     )

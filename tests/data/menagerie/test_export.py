@@ -17,9 +17,7 @@ from vitscope.data.partimagenet import open_partimagenet
 from vitscope.data.spair import open_spair
 from vitscope.errors import VitscopeError
 
-AMOUNTS = Amounts(
-    train=32, val=16, coco=8, parts=16, individuals=4, encounters=3, pairs=16, videos=2, frames=4
-)
+AMOUNTS = Amounts(train=32, val=16, coco=8, parts=16, individuals=4, encounters=3, pairs=16, videos=2, frames=4)
 WORLD = World(seed=2)
 
 
@@ -58,9 +56,7 @@ def test_coco_masks_and_boxes_are_those_of_the_pictures(exported):
         picture = render(scene)
         regions = oracle.loadAnns(oracle.getAnnIds(number + 1))
         assert [r["category_id"] - 1 for r in regions] == [a.individual.species for a in scene.actors]
-        for owner, (region, mine) in enumerate(
-            zip(regions, samples[number].annotations, strict=True), start=1
-        ):
+        for owner, (region, mine) in enumerate(zip(regions, samples[number].annotations, strict=True), start=1):
             mask = picture.owners == owner
             assert (oracle.annToMask(region) == mask).all()
             assert (mine.decode() == mask).all()
@@ -156,9 +152,7 @@ def test_layouts_of_amount_zero_are_left_out_and_an_empty_folder_is_used(tmp_pat
     assert made["world"] == {"seed": 0, "correlation": 0.6}
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"train": -1}, {"videos": 1, "frames": 1}, {"individuals": 2, "encounters": 1}]
-)
+@pytest.mark.parametrize("wrong", [{"train": -1}, {"videos": 1, "frames": 1}, {"individuals": 2, "encounters": 1}])
 def test_amounts_that_make_no_sense_are_refused(wrong):
     with pytest.raises(VitscopeError):
         Amounts(**wrong)

@@ -72,9 +72,7 @@ def test_eye_keypoints_are_in_the_middle_of_eyes(index):
         if keypoint.name.endswith("eye") and keypoint.visible:
             rows, columns = np.nonzero(eyes == eyes[int(keypoint.y), int(keypoint.x)])
             if min(rows.min(), columns.min(), 255 - rows.max(), 255 - columns.max()) > 0:
-                assert (columns.mean() + 0.5, rows.mean() + 0.5) == pytest.approx(
-                    (keypoint.x, keypoint.y), abs=3
-                )
+                assert (columns.mean() + 0.5, rows.mean() + 0.5) == pytest.approx((keypoint.x, keypoint.y), abs=3)
 
 
 def test_every_species_has_the_same_keypoints_in_every_pose():

@@ -32,9 +32,7 @@ def test_species_take_turns():
     assert counts == dict.fromkeys(range(16), 10)
 
 
-@pytest.mark.parametrize(
-    ("attribute", "options"), [(1, len(PALETTES)), (2, len(PATTERNS)), (3, len(HABITATS))]
-)
+@pytest.mark.parametrize(("attribute", "options"), [(1, len(PALETTES)), (2, len(PATTERNS)), (3, len(HABITATS))])
 @pytest.mark.parametrize("dial", [0.0, 0.6, 1.0])
 def test_the_dial_is_the_chance_of_the_usual_look(dial, attribute, options):
     """Usual looks are chosen with the dial's probability, and otherwise by the general draw over all options."""

@@ -46,8 +46,7 @@ def linear(prefix: str, rows: int, columns: int) -> State:
 def dino_head(prefix: str) -> State:
     """DINO's projection head: three layers and a weight-normalised last one."""
     layers = [
-        linear(f"{prefix}mlp.{i}", rows, columns)
-        for i, rows, columns in ((0, 20, WIDTH), (2, 20, 20), (4, 8, 20))
+        linear(f"{prefix}mlp.{i}", rows, columns) for i, rows, columns in ((0, 20, WIDTH), (2, 20, 20), (4, 8, 20))
     ]
     last = {
         f"{prefix}last_layer.weight_g": torch.ones(30, 1),
@@ -127,9 +126,7 @@ def mae_training_file(encoder: State) -> dict[str, Any]:
 
 def beit_pretraining_file(state: State) -> dict[str, Any]:
     """As the pt22k files: one relative-position table for all blocks, the norm before pooling, and a codebook head."""
-    out = {
-        k.replace("fc_norm.", "norm."): v for k, v in state.items() if "relative_position_bias_table" not in k
-    }
+    out = {k.replace("fc_norm.", "norm."): v for k, v in state.items() if "relative_position_bias_table" not in k}
     out["rel_pos_bias.relative_position_bias_table"] = state["blocks.0.attn.relative_position_bias_table"]
     out["rel_pos_bias.relative_position_index"] = torch.zeros(17, 17, dtype=torch.int64)
     out["mask_token"] = torch.randn(1, 1, WIDTH)

@@ -67,9 +67,7 @@ def test_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def closed(self: Path, *_args: Any, **_kwargs: Any) -> Any:
         raise PermissionError(13, "Permission denied", str(self))
 
-    monkeypatch.setattr(
-        Path, "open", closed
-    )  # the superuser may read everything: no file mode would refuse it
+    monkeypatch.setattr(Path, "open", closed)  # the superuser may read everything: no file mode would refuse it
     refused(tmp_path / "secret.pth", "cannot read .*Permission denied")
 
 
@@ -154,9 +152,7 @@ def test_stand_ins_cannot_be_used_to_run_anything(tmp_path: Path) -> None:
 def test_official_settings_are_passed_over(tmp_path: Path) -> None:
     settings = argparse.Namespace(output_dir=Path("/somewhere"), lr=np.float64(0.1), blocks=np.arange(3))
     path = tmp_path / "checkpoint.pth"
-    torch.save(
-        {"model": WEIGHTS, "args": settings, "optimizer": {"param_groups": [{"lr": np.float32(1)}]}}, path
-    )
+    torch.save({"model": WEIGHTS, "args": settings, "optimizer": {"param_groups": [{"lr": np.float32(1)}]}}, path)
     content = read_checkpoint(path)
     assert torch.equal(content["model"]["a"], WEIGHTS["a"])
     assert not hasattr(content["args"], "output_dir")

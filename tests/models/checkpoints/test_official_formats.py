@@ -118,9 +118,7 @@ def test_beit_shares_its_table_with_every_block(
 
 def test_beit_fine_tuned_file_has_a_table_per_block(official: SimpleNamespace, tmp_path: Path) -> None:
     weights = official.randomised(official.tiny(BEIT)).state_dict()
-    index = {
-        f"blocks.{i}.attn.relative_position_index": torch.zeros(17, 17, dtype=torch.int64) for i in range(3)
-    }
+    index = {f"blocks.{i}.attn.relative_position_index": torch.zeros(17, 17, dtype=torch.int64) for i in range(3)}
     module = official.tiny(BEIT)
     report = load_into(module, {"model": {**weights, **index, **official.linear("head", 10, 48)}}, tmp_path)
     assert_same(module, weights)
@@ -202,9 +200,7 @@ def test_open_clip_training_file_with_a_timm_trunk(official: SimpleNamespace, tm
     }
     state |= {"module.visual.head.proj.weight": torch.ones(2, 48), "module.logit_bias": torch.ones([])}
     module = official.tiny(architecture)
-    report = load_into(
-        module, {"epoch": 3, "name": "run", "state_dict": state, "optimizer": {"state": {}}}, tmp_path
-    )
+    report = load_into(module, {"epoch": 3, "name": "run", "state_dict": state, "optimizer": {"state": {}}}, tmp_path)
     assert_same(module, weights)
     assert report.family == "siglip"
 
@@ -251,9 +247,7 @@ def test_timm_state_dicts_pass_through(official: SimpleNamespace, tmp_path: Path
 
 def test_deit3_names_its_layer_scale_gamma(official: SimpleNamespace, tmp_path: Path) -> None:
     weights = official.randomised(official.tiny("deit3_base_patch16_224")).state_dict()
-    file = {
-        k.replace(".ls1.gamma", ".gamma_1").replace(".ls2.gamma", ".gamma_2"): v for k, v in weights.items()
-    }
+    file = {k.replace(".ls1.gamma", ".gamma_1").replace(".ls2.gamma", ".gamma_2"): v for k, v in weights.items()}
     assert "blocks.0.gamma_1" in file
     module = official.tiny("deit3_base_patch16_224")
     load_into(module, {"model": file}, tmp_path)

@@ -33,12 +33,8 @@ def test_timm_names_are_found_again(architecture: str) -> None:
 
 
 @pytest.mark.parametrize(("archive", "kind"), [(True, "clip_quickgelu"), (False, "clip")])
-@pytest.mark.parametrize(
-    ("size", "patch", "pixels"), [("base", 16, 224), ("base", 32, 224), ("large", 14, 336)]
-)
-def test_clip(
-    official: SimpleNamespace, archive: bool, kind: str, size: str, patch: int, pixels: int
-) -> None:
+@pytest.mark.parametrize(("size", "patch", "pixels"), [("base", 16, 224), ("base", 32, 224), ("large", 14, 336)])
+def test_clip(official: SimpleNamespace, archive: bool, kind: str, size: str, patch: int, pixels: int) -> None:
     name = f"vit_{size}_patch{patch}_{kind}_{pixels}"
     with torch.device("meta"):
         state = timm.create_model(name, num_classes=0, img_size=pixels).state_dict()

@@ -22,10 +22,7 @@ VIT, BEIT = "vit_base_patch16_224", "beit_base_patch16_224"
 def bicubic(positions: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
     """(16, D) on a 4 x 4 grid -> (h * w, D), channel by channel."""
     side = int(positions.shape[0] ** 0.5)
-    maps = [
-        interpolate(c.reshape(1, 1, side, side), size=size, mode="bicubic", antialias=True)
-        for c in positions.T
-    ]
+    maps = [interpolate(c.reshape(1, 1, side, side), size=size, mode="bicubic", antialias=True) for c in positions.T]
     return torch.stack([m.flatten() for m in maps], dim=1)
 
 
@@ -81,9 +78,7 @@ def test_the_same_size_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("pixels", [(64, 64), (32, 64), (48, 40)])
-def test_relative_tables_of_every_block(
-    official: SimpleNamespace, tmp_path: Path, pixels: tuple[int, int]
-) -> None:
+def test_relative_tables_of_every_block(official: SimpleNamespace, tmp_path: Path, pixels: tuple[int, int]) -> None:
     source = official.randomised(official.tiny(BEIT)).state_dict()
     path = tmp_path / "weights"
     torch.save(official.beit_pretraining_file(source), path)
@@ -98,9 +93,7 @@ def test_relative_tables_of_every_block(
         assert after.shape == ((2 * h - 1) * (2 * w - 1) + 3, 3)
         torch.testing.assert_close(after[-3:], before[-3:], rtol=0, atol=0)  # class token's three entries
         centre = after[:-3].reshape(2 * h - 1, 2 * w - 1, 3)[h - 1, w - 1]
-        torch.testing.assert_close(
-            centre, before[:-3].reshape(7, 7, 3)[3, 3]
-        )  # offset zero is a node of both grids
+        torch.testing.assert_close(centre, before[:-3].reshape(7, 7, 3)[3, 3])  # offset zero is a node of both grids
 
 
 def test_relative_offsets_keep_their_sign_and_order() -> None:

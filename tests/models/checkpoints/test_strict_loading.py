@@ -149,7 +149,4 @@ def test_openai_archives_need_quickgelu_and_heads_of_64(official: SimpleNamespac
     file = official.clip_full(official.tiny(QUICK, num_heads=2, **options).state_dict(), archive=True)
     assert "QuickGELU" in refusal(official.tiny(CLIP, num_heads=2, **options), file, tmp_path)
     assert "num_heads=2" in refusal(official.tiny(QUICK, num_heads=4, **options), file, tmp_path)
-    assert (
-        load_checkpoint(official.tiny(QUICK, num_heads=2, **options), tmp_path / "weights.pth").family
-        == "clip"
-    )
+    assert load_checkpoint(official.tiny(QUICK, num_heads=2, **options), tmp_path / "weights.pth").family == "clip"

@@ -44,9 +44,7 @@ def tree_of(state: dict[str, Tensor]) -> nn.Module:
 
 @pytest.fixture
 def archive(official: SimpleNamespace, tmp_path: Path) -> tuple[Path, dict[str, Tensor]]:
-    weights = {
-        k: v.half().float() for k, v in official.randomised(official.tiny(ARCHITECTURE)).state_dict().items()
-    }
+    weights = {k: v.half().float() for k, v in official.randomised(official.tiny(ARCHITECTURE)).state_dict().items()}
     full = official.clip_full(weights, archive=True)
     half = {k: v.half() if v.is_floating_point() else v for k, v in full.items()}
     path = tmp_path / "ViT-T-8.pt"
@@ -71,9 +69,7 @@ def test_the_tensors_are_those_of_the_program(archive: tuple[Path, dict[str, Ten
     assert {value.dtype for value in found.values()} == {torch.float16, torch.int64}
 
 
-def test_the_image_tower_is_loaded(
-    official: SimpleNamespace, archive: tuple[Path, dict[str, Tensor]]
-) -> None:
+def test_the_image_tower_is_loaded(official: SimpleNamespace, archive: tuple[Path, dict[str, Tensor]]) -> None:
     path, weights = archive
     module = official.tiny(ARCHITECTURE)
     report = load_checkpoint(module, path)
@@ -93,9 +89,7 @@ def test_its_program_is_never_looked_at(archive: tuple[Path, dict[str, Tensor]])
     assert read_checkpoint(broken).keys() == read_checkpoint(path).keys()
 
 
-@pytest.mark.parametrize(
-    "call", ["os system", "builtins exec", "torch load", "torch._utils _rebuild_wrapper_subclass"]
-)
+@pytest.mark.parametrize("call", ["os system", "builtins exec", "torch load", "torch._utils _rebuild_wrapper_subclass"])
 def test_other_names_in_its_tree_are_refused(
     archive: tuple[Path, dict[str, Tensor]], call: str, tmp_path: Path
 ) -> None:
@@ -119,9 +113,7 @@ def test_a_damaged_tree_or_tensor(archive: tuple[Path, dict[str, Tensor]]) -> No
     )
     with pytest.raises(BadCheckpoint, match="TorchScript"):
         read_checkpoint(half_tree)
-    short = rewritten(
-        path, lambda name, content: content[:2] if "/data/" in name and len(content) > 100 else content
-    )
+    short = rewritten(path, lambda name, content: content[:2] if "/data/" in name and len(content) > 100 else content)
     with pytest.raises(BadCheckpoint, match="shorter than promised"):
         read_checkpoint(short)
     content = path.read_bytes()

@@ -57,12 +57,6 @@ def pair(world: World, split: str, index: int, size: int = 64, *, same_individua
     number = (index // len(SPECIES)) * 2 * len(SPECIES) + index % len(SPECIES)
     who = world.individual(split, number)
     other = who if same_individual else world.individual(split, number + len(SPECIES))
-    source, target = (
-        render(world.scene(split, 2 * index + k, one), size) for k, one in enumerate((who, other))
-    )
-    matches = [
-        (a, b)
-        for a, b in zip(source.keypoints[0], target.keypoints[0], strict=True)
-        if a.visible and b.visible
-    ]
+    source, target = (render(world.scene(split, 2 * index + k, one), size) for k, one in enumerate((who, other)))
+    matches = [(a, b) for a, b in zip(source.keypoints[0], target.keypoints[0], strict=True) if a.visible and b.visible]
     return Pair(source, target, tuple(matches))

@@ -44,9 +44,7 @@ def fill(vertices: Integers, sizes: Integers, height: int, width: int) -> NDArra
     return canvas.reshape(height, width)
 
 
-def _crossings(
-    vertices: Integers, sizes: Integers, height: int, width: int
-) -> tuple[Integers, Integers, Integers]:
+def _crossings(vertices: Integers, sizes: Integers, height: int, width: int) -> tuple[Integers, Integers, Integers]:
     """Where edges cross the centre lines of canvas rows.
 
     Returns (c,) each: polygon * height + row, the first column whose centre is not left of the crossing, and

@@ -137,9 +137,7 @@ def between(a: Point, b: Point, share: float) -> Point:
 
 
 def _catmull_rom(t: float) -> tuple[Points, Points]:
-    value = (
-        np.array([-t + 2 * t**2 - t**3, 2 - 5 * t**2 + 3 * t**3, t + 4 * t**2 - 3 * t**3, -(t**2) + t**3]) / 2
-    )
+    value = np.array([-t + 2 * t**2 - t**3, 2 - 5 * t**2 + 3 * t**3, t + 4 * t**2 - 3 * t**3, -(t**2) + t**3]) / 2
     slope = np.array([-1 + 4 * t - 3 * t**2, -10 * t + 9 * t**2, 1 + 8 * t - 9 * t**2, -2 * t + 3 * t**2]) / 2
     return value, slope
 

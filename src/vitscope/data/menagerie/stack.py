@@ -126,9 +126,7 @@ class Stack:
         ramps = [self.sky.ramps, *(ink.ramps for ink in self.inks)]
         ends: NDArray[np.int32] = np.stack(ramps)[:, :, :, None]  # (n, 3, 2, 1, 3)
         down = np.arange(SHADES, dtype=np.int32)[:, None]
-        colours: NDArray[np.int32] = (ends[:, :, 0] * (SHADES - 1 - down) + ends[:, :, 1] * down) // (
-            SHADES - 1
-        )
+        colours: NDArray[np.int32] = (ends[:, :, 0] * (SHADES - 1 - down) + ends[:, :, 1] * down) // (SHADES - 1)
         light = np.rint(self.light * 256).astype(np.int32)
         lit = np.clip((colours * light) >> 8, 0, 255)  # (n, 3, SHADES, 3)
         return (lit.astype(np.uint64) << np.array([0, 12, 24], np.uint64)).sum(-1, dtype=np.uint64).ravel()

@@ -24,9 +24,7 @@ class Tints:
     haze: Colour
 
 
-Piece = tuple[
-    Points, Colour, Colour
-]  # outline in units of the thing's size (y down, 0 = foot), top, bottom colour
+Piece = tuple[Points, Colour, Colour]  # outline in units of the thing's size (y down, 0 = foot), top, bottom colour
 
 
 def _outline(*points: tuple[float, float]) -> Points:

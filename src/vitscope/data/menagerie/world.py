@@ -63,9 +63,7 @@ class World:
         pair = [self.individual(f"{split}-pair", number) for number in numbers]
         species = SPECIES[pair[0].species]
         habitat = self._pick(dice, species.habitats, [habitat.name for habitat in HABITATS])
-        actors = tuple(
-            _met(who, dice, scale=0.66, span=(0.5 * k, 0.5 + 0.5 * k)) for k, who in enumerate(pair)
-        )
+        actors = tuple(_met(who, dice, scale=0.66, span=(0.5 * k, 0.5 + 0.5 * k)) for k, who in enumerate(pair))
         return self._staged(split, index, dice, habitat, actors)
 
     def _staged(self, split: str, index: int, dice: Dice, habitat: str, actors: tuple[Actor, ...]) -> Scene:

@@ -55,9 +55,7 @@ def _is_trunk(keys: Collection[str]) -> bool:
 
 def convert(parts: Parts) -> Hints:
     if "visual.layer1.0.conv1.weight" in parts.left:
-        raise BadCheckpoint(
-            "this CLIP's image tower is a ResNet, not a Vision Transformer: choose a ViT-* model"
-        )
+        raise BadCheckpoint("this CLIP's image tower is a ResNet, not a Vision Transformer: choose a ViT-* model")
     original = all(name in parts.left for name in SCALARS)
     parts.drop("a number of the text tower or the input size", *(name + "$" for name in SCALARS))
     parts.drop("the temperature of the image-text comparison", r"logit_scale$", r"logit_bias$")

@@ -108,18 +108,12 @@ def _with_synonyms(state: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) ->
     return renamed
 
 
-def _check_names(
-    converted: Converted, state: Mapping[str, Tensor], wanted: Mapping[str, Tensor], name: str
-) -> None:
+def _check_names(converted: Converted, state: Mapping[str, Tensor], wanted: Mapping[str, Tensor], name: str) -> None:
     surplus, missing = state.keys() - wanted.keys(), wanted.keys() - state.keys()
     if surplus or missing:
-        complaints = (
-            [f"{name} has no place for {len(surplus)} of its keys ({some(surplus)})"] if surplus else []
-        )
+        complaints = [f"{name} has no place for {len(surplus)} of its keys ({some(surplus)})"] if surplus else []
         complaints += [f"it lacks {len(missing)} that {name} needs ({some(missing)})"] if missing else []
-        raise BadCheckpoint(
-            " and ".join(complaints) + (_try(converted, name) or "; use the architecture of the file")
-        )
+        raise BadCheckpoint(" and ".join(complaints) + (_try(converted, name) or "; use the architecture of the file"))
 
 
 def _resample(state: dict[str, Tensor], module: nn.Module) -> dict[str, str]:
@@ -131,11 +125,7 @@ def _resample(state: dict[str, Tensor], module: nn.Module) -> dict[str, str]:
     done = {}
     for key in state:
         if key == "pos_embed" and state[key].ndim == 3:
-            prefix = (
-                0
-                if getattr(module, "no_embed_class", False)
-                else int(getattr(module, "num_prefix_tokens", 0))
-            )
+            prefix = 0 if getattr(module, "no_embed_class", False) else int(getattr(module, "num_prefix_tokens", 0))
             state[key], source = resample_positions(state[key], target, prefix)
         elif key.endswith(TABLE) and state[key].ndim == 2:
             state[key], source = resample_relative(state[key], target)
@@ -161,9 +151,7 @@ def _shape(tensor: Tensor) -> str:
 
 
 def _check_finite(state: Mapping[str, Tensor]) -> None:
-    broken = [
-        key for key, value in state.items() if value.is_floating_point() and not torch.isfinite(value).all()
-    ]
+    broken = [key for key, value in state.items() if value.is_floating_point() and not torch.isfinite(value).all()]
     if broken:
         raise BadCheckpoint(
             f"{len(broken)} tensors hold NaN or infinity ({some(broken)}): "

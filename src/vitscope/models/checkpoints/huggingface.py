@@ -59,9 +59,7 @@ def recognises(keys: Collection[str]) -> bool:
 def convert(parts: Parts) -> Hints:
     prefix = single_prefix(parts.left, ANCHOR)
     parts.drop("the decoder that only pre-training needs", r"decoder\.")
-    parts.drop(
-        "a task's head: only the tokens are studied", r"(?:cls_|distillation_)?classifier\.", r"lm_head\."
-    )
+    parts.drop("a task's head: only the tokens are studied", r"(?:cls_|distillation_)?classifier\.", r"lm_head\.")
     if prefix and not any(key.startswith(prefix + "layernorm.") for key in parts.left):
         parts.rename([(r"^layernorm\.", prefix + "layernorm.")])  # masked BEiT keeps the final norm outside
     elif prefix:
@@ -94,9 +92,7 @@ def fuse_attention(parts: Parts, names: tuple[str, str, str]) -> None:
             continue
         tensors = [parts.take(member) for member in members]
         if len({tuple(tensor.shape) for tensor in tensors}) != 1:
-            raise BadCheckpoint(
-                f"{', '.join(members)} differ in shape: grouped queries are not a plain ViT's"
-            )
+            raise BadCheckpoint(f"{', '.join(members)} differ in shape: grouped queries are not a plain ViT's")
         parts.keep(f"{stem}.qkv.{kind}", torch.cat(tensors))
 
 

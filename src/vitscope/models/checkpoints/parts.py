@@ -56,9 +56,7 @@ class Parts:
             for pattern, replacement in rules:
                 new = re.sub(pattern, replacement, new)
             if new in renamed:
-                raise BadCheckpoint(
-                    f"two keys mean '{new}', one of them {self._prefix}{key}: the file mixes formats"
-                )
+                raise BadCheckpoint(f"two keys mean '{new}', one of them {self._prefix}{key}: the file mixes formats")
             renamed[new] = value
         self.left = renamed
 

@@ -57,9 +57,7 @@ def read_pickled(path: Path, *, mmap: bool) -> Any:
                 f"{path} needs {named[1]} to be read, and running what a file names is refused: "
                 "where the file is trusted, save model.state_dict() with torch.save and use that"
             ) from error
-        raise BadCheckpoint(
-            f"{path} is not a PyTorch weights file or is damaged ({_first_line(error)})"
-        ) from error
+        raise BadCheckpoint(f"{path} is not a PyTorch weights file or is damaged ({_first_line(error)})") from error
     except Exception as error:  # a damaged or hostile pickle can raise anything
         raise BadCheckpoint(
             f"{path} is damaged or incomplete: download it again and compare its size with the published one "

@@ -42,13 +42,9 @@ def _read(path: Path, start: bytes) -> Mapping[str, Any]:
     if not start:
         raise BadCheckpoint(f"{path} is empty: download it again")
     if text.startswith((b"<!doctype", b"<html", b"<?xml", b"<head")):
-        raise BadCheckpoint(
-            f"{path} is a web page, not weights: the download failed; fetch the file itself again"
-        )
+        raise BadCheckpoint(f"{path} is a web page, not weights: the download failed; fetch the file itself again")
     if text.startswith(b"version https://git-lfs"):
-        raise BadCheckpoint(
-            f"{path} is a Git LFS pointer, not the weights: run `git lfs pull` where it came from"
-        )
+        raise BadCheckpoint(f"{path} is a Git LFS pointer, not the weights: run `git lfs pull` where it came from")
     if text.startswith(b"{"):
         return _read_shards(path)
     if start.startswith(b"PK\x03\x04"):
@@ -57,9 +53,7 @@ def _read(path: Path, start: bytes) -> Mapping[str, Any]:
         return _state(path, read_pickled(path, mmap=False))
     if start[8:9] == b"{" and int.from_bytes(start[:8], "little") <= LARGEST_HEADER:
         return _read_safetensors(path)
-    raise BadCheckpoint(
-        f"{path} is not a weights file in a format known here: give a .safetensors or PyTorch file"
-    )
+    raise BadCheckpoint(f"{path} is not a weights file in a format known here: give a .safetensors or PyTorch file")
 
 
 def _first_bytes(path: Path) -> bytes:
@@ -89,13 +83,9 @@ def _read_zip(path: Path) -> Mapping[str, Any]:
     except zipfile.BadZipFile as error:
         raise BadCheckpoint(f"{path} {DAMAGED} ({error})") from error
     if not any(entry.filename.endswith("/data.pkl") for entry in entries):
-        raise BadCheckpoint(
-            f"{path} is a zip archive but not of PyTorch: unpack it and give the weights file in it"
-        )
+        raise BadCheckpoint(f"{path} is a zip archive but not of PyTorch: unpack it and give the weights file in it")
     if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
-        raise BadCheckpoint(
-            f"{path} is compressed, which PyTorch never does: save the weights again with torch.save"
-        )
+        raise BadCheckpoint(f"{path} is compressed, which PyTorch never does: save the weights again with torch.save")
     return _state(path, read_pickled(path, mmap=True))
 
 
@@ -119,14 +109,10 @@ def _read_shards(path: Path) -> Mapping[str, Any]:
         part = path.with_name(name)
         start = _first_bytes(part)
         if start.lstrip().startswith(b"{"):
-            raise BadCheckpoint(
-                f"{part} is an index, but {path} needs it as a part: download the parts again"
-            )
+            raise BadCheckpoint(f"{part} is an index, but {path} needs it as a part: download the parts again")
         state.update(_read(part, start))
     if missing := places.keys() - state.keys():
-        raise BadCheckpoint(
-            f"{path} promises {len(missing)} tensors that its parts lack: download the parts again"
-        )
+        raise BadCheckpoint(f"{path} promises {len(missing)} tensors that its parts lack: download the parts again")
     return state
 
 

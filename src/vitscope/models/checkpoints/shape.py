@@ -77,9 +77,7 @@ def shape_of(state: Mapping[str, Tensor]) -> Shape:
     blocks = [int(match[1]) for key in state if (match := _BLOCK.match(key))]
     stem = state.get("patch_embed.proj.weight", state.get("embeds.proj.weight"))
     if not blocks or stem is None or stem.ndim < 2:
-        raise BadCheckpoint(
-            "this is not a Vision Transformer: it has no patch embedding with a stack of blocks"
-        )
+        raise BadCheckpoint("this is not a Vision Transformer: it has no patch embedding with a stack of blocks")
     table = state.get("blocks.0.attn.relative_position_bias_table")
     side = 0 if table is None or table.ndim != 2 else isqrt(max(table.shape[0] - 3, 0))
     position = state.get("pos_embed")

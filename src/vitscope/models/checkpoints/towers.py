@@ -14,9 +14,7 @@ def prefixes(keys: Iterable[str], anchor: str) -> list[str]:
     ['backbone.']
     """
     return sorted(
-        key[: -len(anchor)]
-        for key in keys
-        if key == anchor or (key.endswith(anchor) and key[-len(anchor) - 1] == ".")
+        key[: -len(anchor)] for key in keys if key == anchor or (key.endswith(anchor) and key[-len(anchor) - 1] == ".")
     )
 
 

@@ -38,8 +38,7 @@ def write_coco(folder: Path, world: World, count: int, size: int, tick: Callable
                 regions.append(_region(len(regions) + 1, image["id"], 1 + actor.individual.species, mask))
         tick()
     categories = [
-        {"id": i, "name": species.name, "supercategory": "animal"}
-        for i, species in enumerate(SPECIES, start=1)
+        {"id": i, "name": species.name, "supercategory": "animal"} for i, species in enumerate(SPECIES, start=1)
     ]
     instances = {"images": images, "annotations": regions, "categories": categories}
     _write(folder / "annotations" / "instances_val2017.json", instances)

@@ -17,9 +17,7 @@ PALETTE = (0, 0, 0, 128, 0, 0, 0, 128, 0)
 """Background, first and second object, as DAVIS colours them."""
 
 
-def write_davis(
-    folder: Path, world: World, videos: int, frames: int, height: int, tick: Callable[[], None]
-) -> None:
+def write_davis(folder: Path, world: World, videos: int, frames: int, height: int, tick: Callable[[], None]) -> None:
     """JPEGImages/480p/<video>/00000.jpg, indexed Annotations/480p/<video>/00000.png, ImageSets/2017/val.txt.
 
     "480p" is the name that DAVIS gives the folder; frames are `height` pixels high.

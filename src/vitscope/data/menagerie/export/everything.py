@@ -48,9 +48,7 @@ class Amounts:
         if self.videos and self.frames < 2:
             raise VitscopeError("a video needs two frames or more: raise the number of frames")
         if self.individuals and self.encounters < 2:
-            raise VitscopeError(
-                "an individual that is met once cannot be found again: use 2 encounters or more"
-            )
+            raise VitscopeError("an individual that is met once cannot be found again: use 2 encounters or more")
 
 
 @dataclass(frozen=True)
@@ -77,17 +75,13 @@ def export(
     out = Path(out).expanduser()
     world, amounts = world or World(), amounts or Amounts()
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise VitscopeError(
-            f"{out} exists and is not an empty folder: choose another --out, nothing was overwritten"
-        )
+        raise VitscopeError(f"{out} exists and is not an empty folder: choose another --out, nothing was overwritten")
     if not 32 <= size <= 1024:
         raise VitscopeError(f"images of {size} pixels cannot be exported: choose a size from 32 to 1024")
     try:
         images = _write_whole(out, world, size, amounts, progress or (lambda layout, done, total: None))
     except OSError as error:
-        raise VitscopeError(
-            f"the world cannot be written to {out}: {error.strerror}; choose another folder"
-        ) from None
+        raise VitscopeError(f"the world cannot be written to {out}: {error.strerror}; choose another folder") from None
     return Summary(out, images)
 
 
@@ -114,9 +108,7 @@ def _write_all(folder: Path, world: World, size: int, amounts: Amounts, progress
     layouts: dict[str, tuple[int, Callable[[Callable[[], None]], None]]] = {
         "imagefolder/train": (
             amounts.train,
-            lambda tick: write_imagefolder(
-                folder / "imagefolder/train", world, "train", amounts.train, size, tick
-            ),
+            lambda tick: write_imagefolder(folder / "imagefolder/train", world, "train", amounts.train, size, tick),
         ),
         "imagefolder/val": (
             amounts.val,

@@ -13,9 +13,7 @@ from vitscope.data.menagerie.species import SPECIES
 from vitscope.data.menagerie.world import World
 
 
-def write_imagefolder(
-    folder: Path, world: World, split: str, count: int, size: int, tick: Callable[[], None]
-) -> None:
+def write_imagefolder(folder: Path, world: World, split: str, count: int, size: int, tick: Callable[[], None]) -> None:
     """<species>/<index>.png, and captions.json: {"cat/000008.png": "a striped cat in the snow", ...}."""
     captions = {}
     for index in range(count):

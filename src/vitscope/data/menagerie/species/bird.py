@@ -61,9 +61,7 @@ def bird(s: Sketch, build: Sequence[float], pose: Sequence[float]) -> None:
     s.mark("crown", polar(head, 0.13, 100), "head")
     s.eye(polar(head, 0.09, 45 + beak), 0.075)
     _wing(s, (-0.02, 0.04), 178 - 68 * max(flap, -0.2), 0.58 + 0.04 * build[2] + 0.2 * max(flap, 0.0), "mark")
-    s.mark(
-        "wing_tip", polar((-0.02, 0.04), 0.46 + 0.2 * max(flap, 0.0), 178 - 68 * max(flap, -0.2) + 2), "wing"
-    )
+    s.mark("wing_tip", polar((-0.02, 0.04), 0.46 + 0.2 * max(flap, 0.0), 178 - 68 * max(flap, -0.2) + 2), "wing")
 
 
 def _wing(s: Sketch, root: tuple[float, float], direction: float, length: float, ink: str) -> None:

@@ -35,9 +35,7 @@ def cat(s: Sketch, build: Sequence[float], pose: Sequence[float]) -> None:
     s.mark("tail_tip", between(tail[2], tail[3], 0.95), "tail")
     s.mark("tail_middle", tail[1], "tail")
     bulk = 0.19 + 0.025 * build[1]
-    s.limb(
-        "body", [hips, ((hips[0] + chest[0]) / 2, -0.02 + 0.05 * pose[6]), chest], (bulk, bulk * 0.95, bulk)
-    )
+    s.limb("body", [hips, ((hips[0] + chest[0]) / 2, -0.02 + 0.05 * pose[6]), chest], (bulk, bulk * 0.95, bulk))
     s.mark("back", ((hips[0] + chest[0]) / 2, 0.06), "body")
     for name, hip, swing in (("near_back", hips, pose[2]), ("near_front", chest, pose[3])):
         leg(

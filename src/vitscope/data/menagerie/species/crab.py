@@ -63,7 +63,5 @@ def crab(s: Sketch, build: Sequence[float], pose: Sequence[float]) -> None:
         ],
     )
     s.mark("shell", (0.0, 0.0), "body")
-    s.limb(
-        "mouth", [(-0.12, -0.14), (0.0, -0.19), (0.12, -0.14)], (0.025, 0.025, 0.025), "black", outlined=False
-    )
+    s.limb("mouth", [(-0.12, -0.14), (0.0, -0.19), (0.12, -0.14)], (0.025, 0.025, 0.025), "black", outlined=False)
     s.mark("mouth", (0.0, -0.188), "mouth")

@@ -14,9 +14,7 @@ def crocodile(s: Sketch, build: Sequence[float], pose: Sequence[float]) -> None:
     sway = 30 * pose[4]
     tail = chain((-0.38, -0.08), (0.26, 180 - 0.4 * sway), (0.26, 180 - sway), (0.26, 180 - 1.9 * sway))
     for i in range(7):  # the crest runs down the back and the tail
-        base = (
-            between((0.28, 0.02), (-0.36, 0.02), i / 4) if i < 5 else between(tail[1], tail[2], (i - 5) / 1.4)
-        )
+        base = between((0.28, 0.02), (-0.36, 0.02), i / 4) if i < 5 else between(tail[1], tail[2], (i - 5) / 1.4)
         top = 0.24 if i < 5 else 0.2 - 0.03 * (i - 5)
         s.patch(
             "body" if i < 5 else "tail",

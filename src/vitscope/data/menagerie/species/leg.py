@@ -23,7 +23,5 @@ def leg(
     ink = "far" if far else "coat"
     s.limb("leg", joints, (widths[0], (widths[0] + widths[1]) / 2, widths[1]), ink, join=not far)
     if foot:
-        s.limb(
-            "leg", [joints[-1], polar(joints[-1], foot, 0.0)], (widths[1], widths[1] * 0.9), ink, join=True
-        )
+        s.limb("leg", [joints[-1], polar(joints[-1], foot, 0.0)], (widths[1], widths[1] * 0.9), ink, join=True)
     s.mark(f"{name}_foot", between(joints[1], joints[2], 0.92), "leg")

@@ -42,7 +42,5 @@ def octopus(s: Sketch, build: Sequence[float], pose: Sequence[float]) -> None:
     s.mark("mantle", (lean * 0.8, 0.05 + tall * 1.2), "body")
     for side, word in ((-1, "left"), (1, "right")):
         s.eye((side * 0.17, 0.12), 0.125, f"{word}_eye", look=(-0.1 * side + 0.2 * pose[9], -0.1))
-    s.limb(
-        "mouth", [(-0.09, -0.08), (0.0, -0.12), (0.09, -0.08)], (0.025, 0.03, 0.025), "black", outlined=False
-    )
+    s.limb("mouth", [(-0.09, -0.08), (0.0, -0.12), (0.09, -0.08)], (0.025, 0.03, 0.025), "black", outlined=False)
     s.mark("mouth", (0.0, -0.12), "mouth")

@@ -29,9 +29,7 @@ def rabbit(s: Sketch, build: Sequence[float], pose: Sequence[float]) -> None:
     leg(s, "near_front", chest, (0.23, 0.22), (0.08, 0.06), 26 * pose[2], 0, foot=0.07)
     hock = 0.1 * pose[3]
     s.blob("leg", (-0.33, -0.35), (0.23, 0.2), "skin", turn=20 * pose[3])
-    s.limb(
-        "leg", [(-0.36, -0.5), (-0.24, -0.54), (-0.05 + hock, -0.55)], (0.08, 0.08, 0.065), "skin", join=True
-    )
+    s.limb("leg", [(-0.36, -0.5), (-0.24, -0.54), (-0.05 + hock, -0.55)], (0.08, 0.08, 0.065), "skin", join=True)
     s.mark("near_back_foot", (-0.08 + hock, -0.55), "leg")
     head = polar(chest, 0.36, 56 + 20 * pose[4])
     long = 0.27 + 0.03 * build[2]

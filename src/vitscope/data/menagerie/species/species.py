@@ -20,7 +20,5 @@ class Species:
     palettes: tuple[str, str]  # the likely ones, first choice first
     patterns: tuple[str, str]
     habitats: tuple[str, str]
-    symmetric: bool = (
-        False  # seen from the front or above: its left is always the picture's left, it is never mirrored
-    )
+    symmetric: bool = False  # seen from the front or above: its left is always the picture's left, it is never mirrored
     turn: float = 24.0  # how far it may lean, degrees
