@@ -156,7 +156,7 @@ def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
     except OSError as error:
         free = shutil.disk_usage(path.parent).free
         raise VitscopeError(
-            f"could not write {path}: {error.strerror or error} ({free >> 20} MiB free); earlier files stay as they were"
+            f"could not write {path}: {error.strerror or error} ({free >> 20} MiB free); earlier files stay"
         ) from error
     finally:
         shutil.rmtree(make, ignore_errors=True)
