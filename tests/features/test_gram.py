@@ -11,11 +11,16 @@ from tests.features.made import check_order_free, show_tokens
 from tests.features.test_cka import plain_cka, plain_hsic
 from vitscope.errors import BadData
 from vitscope.features.cka import cka
-from vitscope.features.gram import GramStatistic, NormGramStatistic, difference_gram, token_grams
+from vitscope.features.gram import GramStatistic, NormGramStatistic, centre, gram, part_grams, token_grams
 from vitscope.features.hsic import u_centre
 from vitscope.models.layout import TokenLayout
 
 LAYOUT = TokenLayout(grid=(2, 3))
+
+
+def grams_of(x: Tensor, layout: TokenLayout = LAYOUT) -> Tensor:
+    """(kinds, m, m) of one layer."""
+    return token_grams([part_grams(x, layout)], layout)[:, 0]
 
 
 def layers(n: int, count: int = 3, tokens: int = LAYOUT.tokens, seed: int = 0) -> list[Tensor]:
@@ -86,7 +91,7 @@ def test_fewer_than_four_pictures_is_told() -> None:
 def test_registers_belong_to_all_and_to_nothing_else() -> None:
     layout = TokenLayout(grid=(1, 2), prefix=3)
     x = layers(6, 1, layout.tokens)[0].double()
-    cls, spatial, everything = token_grams(x, layout)
+    cls, spatial, everything = centre(grams_of(x, layout))
     for found, part in ((cls, x[:, :1]), (spatial, x[:, 3:]), (everything, x)):
         torch.testing.assert_close(found, u_centre(part.flatten(1) @ part.flatten(1).T), rtol=1e-5, atol=1e-5)
 
@@ -100,25 +105,28 @@ def test_a_model_without_cls_has_no_cls_grams() -> None:
 
 def test_features_that_do_not_vary_give_exact_zeros() -> None:
     x = torch.full((8, 7, 5), 0.1) * torch.arange(1, 6)
-    assert token_grams(x, LAYOUT).abs().max() == 0
+    assert centre(grams_of(x)).abs().max() == 0
     jitter = x * (1 + 1e-7 * torch.randn(8, 7, 5))  # what a kernel that rounds differently by row would give
-    assert token_grams(jitter, LAYOUT).abs().max() == 0
+    assert centre(grams_of(jitter)).abs().max() == 0
 
 
-def test_an_offset_of_a_million_leaves_the_digits() -> None:
-    x = torch.randn(8, 40, 5)
-    shifted = (x * 64).round() / 64 + 2.0**16  # exact in float32
-    torch.testing.assert_close(difference_gram(shifted), difference_gram(shifted - 2.0**16), rtol=1e-9, atol=1e-9)
+@pytest.mark.parametrize("offset", [0.0, 2.0, 2.0**10, 2.0**16])
+def test_an_offset_leaves_the_digits(offset: float) -> None:
+    """Also where the plain product would have lost them all: 2^16 squared is 2^32, and float32 has 24 bits."""
+    x = (torch.randn(8, 40, 5) * 64).round() / 64  # exact in float32 with any of these offsets
+    exact = x.flatten(1).double()
+    torch.testing.assert_close(u_centre(gram(x + offset).double()), u_centre(exact @ exact.T), rtol=1e-5, atol=1e-3)
 
 
 def test_the_published_scaling_divides_by_the_range_of_the_plain_gram() -> None:
     x = layers(8, 1)[0]
-    scaled, plain = token_grams(x, LAYOUT, scaled=True), token_grams(x, LAYOUT)
+    grams = grams_of(x)
+    scaled, plain = centre(grams, scaled=True), centre(grams)
     for kind, part in enumerate((x[:, :1], x[:, 1:], x)):
-        gram = part.flatten(1).double() @ part.flatten(1).double().T
-        published = (gram - gram.min()) / (gram - gram.min()).max()
+        product = part.flatten(1).double() @ part.flatten(1).double().T
+        published = (product - product.min()) / (product - product.min()).max()
         published.fill_diagonal_(0)
-        torch.testing.assert_close(scaled[kind] * (gram.max() - gram.min()), plain[kind], rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(scaled[kind] * (product.max() - product.min()), plain[kind], rtol=1e-5, atol=1e-5)
         hsic = (scaled[kind] ** 2).sum().item() / (8 * 5)
         assert hsic == pytest.approx(plain_hsic(published, published), rel=1e-5)
 

@@ -10,7 +10,7 @@ Pictures that could not be read leave their place in the block empty, for all mo
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -23,6 +23,7 @@ from vitscope.models.layout import TokenLayout
 from vitscope.statistic import Statistic
 
 CONSTANT = 1e-10  # variance over squared size below which features count as the same for all pictures
+CANCELLATION = 0.02  # variance over squared size below which the plain product would lose digits
 CHUNK = 1 << 18  # numbers that are subtracted and multiplied at a time on a CPU: what stays in its cache
 _thread = threading.local()
 
@@ -32,22 +33,33 @@ def token_kinds(layout: TokenLayout) -> tuple[str, ...]:
     return ("cls", "spatial", "all") if layout.has_cls else ("spatial", "all")
 
 
-def difference_gram(x: Tensor) -> Tensor:
-    """Inner products of x_i - x_0, summed over tokens: (m, t, D) -> (m, m) float64 on the CPU.
+def gram(x: Tensor) -> Tensor:
+    """Inner products of m pictures, summed over tokens: (m, t, D) -> (m, m), exact enough to be centred in float64.
 
-    Unlike the plain Gram it has no large offset to lose digits to, and features that are equal give exact zeros; after
-    U-centring the two are the same.
+    The product is taken in float32 in one go. Where pictures vary little against the size of their features, that
+    would lose the digits that matter: there the differences x_i - x_0 are multiplied (features that are equal then give
+    exact zeros), and the offset is put back in float64.
     """
+    flat = x.flatten(1).float()
+    plain = flat @ flat.T
+    if 1 - plain.mean() / plain.diagonal().mean() > CANCELLATION:
+        return plain
+    offset = (flat @ flat[0]).to("cpu", torch.float64)
+    return difference_gram(x) + offset.unsqueeze(1) + offset - offset[0]
+
+
+def difference_gram(x: Tensor) -> Tensor:
+    """Inner products of x_i - x_0, summed over tokens: (m, t, D) -> (m, m) float64 on the CPU."""
     m, tokens, width = x.shape
     step = max(1, CHUNK // (m * width)) if x.device.type == "cpu" else max(tokens, 1)
-    gram = torch.zeros(m, m, dtype=torch.float64)
+    total = torch.zeros(m, m, dtype=torch.float64)
     room = _room(m * min(step, tokens) * width, x.device)
     for start in range(0, tokens, step):
         part = x[:, start : start + step].flatten(1).float()
         difference = room[: part.numel()].view(part.shape)
         torch.sub(part, part[0], out=difference)
-        gram += (difference @ difference.T).to("cpu", torch.float64)
-    return gram
+        total += (difference @ difference.T).to("cpu", torch.float64)
+    return total
 
 
 def _room(size: int, device: torch.device) -> Tensor:
@@ -58,38 +70,32 @@ def _room(size: int, device: torch.device) -> Tensor:
     return rooms[device]
 
 
-def reference_products(x: Tensor) -> Tensor:
-    """Inner products with the first picture, summed over tokens: (m, t, D) -> (m,) float64 on the CPU."""
-    return torch.einsum("mtd,td->m", x.float(), x[0].float()).to("cpu", torch.float64)
-
-
-def token_grams(x: Tensor, layout: TokenLayout, *, scaled: bool = False) -> Tensor:
-    """U-centred Grams of one layer's tokens, one per kind of `token_kinds`: (m, T, D) -> (kinds, m, m) float64.
-
-    scaled: divided by the range (largest minus smallest entry) of the plain Gram, as published.
-    Zeros where features are the same for all pictures: they have no similarity to anything.
-    """
+def part_grams(x: Tensor, layout: TokenLayout) -> list[Tensor]:
+    """Grams of CLS, of the other prefix tokens (each if there are any) and of the spatial tokens, (m, m) each."""
     prefix, cls = layout.prefix, int(layout.has_cls)
-    parts = [x[:, :cls], x[:, cls:prefix], x[:, prefix:]]
-    grams = [difference_gram(part) for part in parts]
-    sizes = [part[0].float().square().sum().to("cpu", torch.float64) for part in parts]
-    kinds = [(grams[0], sizes[0])] if cls else []
-    kinds += [(grams[2], sizes[2]), (sum(grams[1:], grams[0]), sum(sizes[1:], sizes[0]))]
-    stacked = torch.stack([gram for gram, _ in kinds])
-    size = torch.stack([size for _, size in kinds])
-    varies = stacked.diagonal(dim1=-1, dim2=-2).mean(-1) > CONSTANT * size
-    centred = u_centre(stacked) * varies[:, None, None]
+    cuts = [(0, cls), (cls, prefix), (prefix, layout.tokens)]
+    return [gram(x[:, start:stop]) for start, stop in cuts if stop > start]
+
+
+def token_grams(layers: Sequence[Sequence[Tensor]], layout: TokenLayout) -> Tensor:
+    """Grams per kind of `token_kinds`, from the `part_grams` of some layers: (kinds, layers, m, m) float64."""
+    parts = torch.stack([torch.stack([gram.to("cpu", torch.float64) for gram in p]) for p in zip(*layers, strict=True)])
+    everything, spatial = parts.sum(0), parts[-1]
+    return torch.stack([parts[0], spatial, everything] if layout.has_cls else [spatial, everything])
+
+
+def centre(grams: Tensor, *, scaled: bool = False) -> Tensor:
+    """U-centred Grams, (..., m, m) float64; zeros where features are the same for all pictures.
+
+    scaled: divided by the range (largest minus smallest entry, diagonal included) of the plain Gram, as published.
+    """
+    own = grams.diagonal(dim1=-1, dim2=-2)  # (..., m)
+    variation = (own - 2 * grams[..., 0] + own[..., :1]).mean(-1)  # mean of |x_i - x_0|^2
+    centred = u_centre(grams).masked_fill((variation <= CONSTANT * own[..., 0])[..., None, None], 0)
     if scaled:
-        products = [reference_products(part) for part in parts]
-        plain = ([products[0]] if cls else []) + [products[2], sum(products[1:], products[0])]
-        centred /= _plain_range(stacked, torch.stack(plain))[:, None, None]
+        reach = grams.amax((-1, -2)) - grams.amin((-1, -2))
+        centred /= reach.clamp_min(torch.finfo(torch.float64).tiny)[..., None, None]
     return centred
-
-
-def _plain_range(difference: Tensor, products: Tensor) -> Tensor:
-    """Largest minus smallest entry of the plain Grams, diagonal included. (kinds, m, m), (kinds, m) -> (kinds,)."""
-    plain = difference + products.unsqueeze(-1) + products.unsqueeze(-2) - products[:, :1, None]
-    return (plain.amax((-1, -2)) - plain.amin((-1, -2))).clamp_min(torch.finfo(torch.float64).tiny)
 
 
 @dataclass(frozen=True)
@@ -113,11 +119,14 @@ def blocks_of(indices: Tensor, size: int) -> list[BlockRows]:
 
 
 class BlockStatistic(Statistic):
-    """A statistic of blocks of pictures that refuses blocks in pieces. Layers are noted as they come."""
+    """A statistic of blocks of pictures that refuses blocks in pieces.
 
-    def __init__(self, layout: TokenLayout, depth: int, block: int) -> None:
+    block: pictures per block; scaled: Grams are divided by their range, as published.
+    """
+
+    def __init__(self, layout: TokenLayout, depth: int, *, block: int, scaled: bool = False) -> None:
         super().__init__()
-        self.layout, self.depth, self.block = layout, depth, block
+        self.layout, self.depth, self.block, self.scaled = layout, depth, block, scaled
         self.blocks: list[BlockRows] = []
 
     def begin(self, batch: Batch) -> None:
@@ -155,11 +164,16 @@ class BlockStatistic(Statistic):
             centred = full
         return pack(centred)
 
-    def check_finite(self, values: Tensor, what: str) -> None:
-        if not torch.isfinite(values).all():
+    def centred(self, layers: Sequence[Sequence[Tensor]], block: BlockRows, names: Sequence[str]) -> Tensor:
+        """Packed, U-centred Grams of a block's `part_grams` at all layers: (kinds, layers, pairs) float64."""
+        packed = self.spread(centre(token_grams(layers, self.layout), scaled=self.scaled), block)
+        bad = ~torch.isfinite(packed).all(-1).all(0)
+        if bad.any():
             raise BadData(
-                f"{what} has NaN or infinite features for pictures near {self.batch.ids[0]}: check the weights"
+                f"{names[int(bad.nonzero()[0])]} has NaN or infinite features for pictures near "
+                f"{self.batch.ids[block.rows.start]}: check the weights"
             )
+        return packed
 
 
 @dataclass(frozen=True)
@@ -185,9 +199,8 @@ class GramStatistic(BlockStatistic):
     wants = frozenset({"tokens"})
 
     def __init__(self, layout: TokenLayout, depth: int, *, block: int, scaled: bool = False) -> None:
-        super().__init__(layout, depth, block)
-        self.scaled = scaled
-        self._pending: dict[int, list[Tensor]] = {}
+        super().__init__(layout, depth, block=block, scaled=scaled)
+        self._pending: dict[int, list[list[Tensor]]] = {}
 
     @property
     def sites(self) -> tuple[str, ...]:
@@ -199,15 +212,11 @@ class GramStatistic(BlockStatistic):
     def note(self, x: Tensor) -> None:
         """The next site's tokens (B, T, D)."""
         for block in self.usable():
-            grams = token_grams(x[block.rows], self.layout, scaled=self.scaled)
-            packed = self.spread(grams, block).float()
-            sites = self._pending.setdefault(block.number, [])
-            self.check_finite(packed, self.sites[len(sites)])
-            sites.append(packed)
+            self._pending.setdefault(block.number, []).append(part_grams(x[block.rows], self.layout))
 
     def end(self) -> None:
         for block in self.usable():
-            packed = torch.stack(self._pending.pop(block.number), dim=1)  # (kinds, sites, pairs)
+            packed = self.centred(self._pending.pop(block.number), block, self.sites).float()
             members = torch.zeros(self.block, dtype=torch.uint8)
             members[block.places] = 1
             self.put("number", torch.tensor([block.number]))

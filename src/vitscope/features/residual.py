@@ -9,7 +9,7 @@ from torch import Tensor
 
 from vitscope.bootstrap import LEVEL, RESAMPLES, resampling_counts
 from vitscope.features.cka import BOOTSTRAP_FROM, GROUPS
-from vitscope.features.gram import BlockRows, BlockStatistic, token_grams, token_kinds
+from vitscope.features.gram import BlockRows, BlockStatistic, part_grams, token_kinds
 from vitscope.models.layout import TokenLayout
 from vitscope.models.trace import PARTS
 
@@ -53,18 +53,16 @@ class ResidualStatistic(BlockStatistic):
     wants = frozenset({"branches"})
 
     def __init__(self, layout: TokenLayout, depth: int, *, block: int, scaled: bool = False) -> None:
-        super().__init__(layout, depth, block)
-        self.scaled = scaled
+        super().__init__(layout, depth, block=block, scaled=scaled)
         self._ratios: dict[str, list[Tensor]] = {part: [] for part in PARTS}
-        self._grams: dict[tuple[str, str, int], list[Tensor]] = {}  # (part, side, block number) -> layers
+        self._grams: dict[tuple[str, str, int], list[list[Tensor]]] = {}  # (part, side, block number) -> layers
 
     def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None:
         self._ratios[part].append(norm_ratio(skip, branch, self.layout))
         for block in self.usable():
             for side, x in (("skip", skip), ("branch", branch)):
-                packed = self.spread(token_grams(x[block.rows], self.layout, scaled=self.scaled), block)
-                self.check_finite(packed, f"the {side} of layer {layer + 1}'s {part}")
-                self._grams.setdefault((part, side, block.number), []).append(packed)
+                grams = part_grams(x[block.rows], self.layout)
+                self._grams.setdefault((part, side, block.number), []).append(grams)
 
     def end(self) -> None:
         for part in PARTS:
@@ -76,8 +74,7 @@ class ResidualStatistic(BlockStatistic):
         super().end()
 
     def _fold(self, part: str, block: BlockRows) -> None:
-        skip = torch.stack(self._grams.pop((part, "skip", block.number)), dim=1)  # (kinds, L, pairs)
-        branch = torch.stack(self._grams.pop((part, "branch", block.number)), dim=1)
+        skip, branch = (self._centred(part, side, block) for side in ("skip", "branch"))  # (kinds, L, pairs)
         terms = len(block.places) * (len(block.places) - 3)
         weight = 1 / terms if self.scaled else 1.0  # the published protocol weights all blocks alike
         products = {"cross": skip @ branch.mT, "skip": skip.square().sum(-1), "branch": branch.square().sum(-1)}
@@ -88,6 +85,10 @@ class ResidualStatistic(BlockStatistic):
         spread = (2 / terms) ** 0.5 * weight
         both = (2 * products["skip"] * spread).unsqueeze(-1) * (2 * products["branch"] * spread).unsqueeze(-2)
         self.add(f"{part}/null", both)  # variances, to be normalised by the totals
+
+    def _centred(self, part: str, side: str, block: BlockRows) -> Tensor:
+        names = [f"the {side} of layer {layer + 1}'s {part}" for layer in range(self.depth)]
+        return self.centred(self._grams.pop((part, side, block.number)), block, names)
 
     def result(self) -> Residual:
         blocks = int(self.sum_of("blocks"))
