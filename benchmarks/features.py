@@ -1,0 +1,184 @@
+"""Speed of the feature study: what Grams and pooled features add to a pass, CKA against torch_cka, clusters."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import time
+import warnings
+from collections.abc import Callable
+
+import torch
+from sklearn.cluster import KMeans
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader
+from torch_cka import CKA
+
+from benchmarks.attention import pictures
+from benchmarks.timing import Row, interleaved
+from vitscope.data.batches import Batch, BatchAnnotations
+from vitscope.features.cka import cka
+from vitscope.features.clustering import INITIALISATIONS, best_of
+from vitscope.features.gram import Grams, GramStatistic, NormGramStatistic
+from vitscope.features.objects import RegionStatistic
+from vitscope.features.pooling import PooledStatistic
+from vitscope.features.record import BLOCKS
+from vitscope.features.residual import ResidualStatistic
+from vitscope.models import Backbone, TokenLayout, load
+from vitscope.statistic import Statistic
+
+LAYOUT, DEPTH, WIDTH = TokenLayout(grid=(14, 14)), 12, 768
+REGIONS = 7  # per picture, as in COCO
+
+
+def rows() -> list[Row]:
+    return [*pass_rows(), *cka_rows(), *clustering_rows()]
+
+
+def annotated(backbone: Backbone, count: int) -> Batch:
+    """A batch of pictures with random regions."""
+    batch = pictures(backbone, count)
+    generator = torch.Generator().manual_seed(1)
+    size = (REGIONS, *backbone.preprocessing.size)
+    batch.annotations = [
+        BatchAnnotations(torch.arange(REGIONS), torch.randint(0, 256, size, generator=generator, dtype=torch.uint8))
+        for _ in range(count)
+    ]
+    return batch
+
+
+def pass_rows() -> list[Row]:
+    """One block of 32 pictures through ViT-B/16, bare and watched."""
+    block = BLOCKS["corrected"]
+    backbone = load("random:vit_base_patch16_224")
+    batch = annotated(backbone, block)
+
+    def watched(make: Callable[[], list[Statistic]]) -> Callable[[], None]:
+        def run() -> None:
+            statistics = make()
+            for statistic in statistics:
+                statistic.begin(batch)
+            backbone.trace(batch.images, statistics)
+            for statistic in statistics:
+                statistic.end()
+
+        return run
+
+    def study() -> list[Statistic]:
+        return [
+            GramStatistic(backbone.layout, backbone.depth, block=block),
+            NormGramStatistic(backbone.layout, backbone.depth, block=block),
+            PooledStatistic(backbone.layout),
+            RegionStatistic(backbone.layout),
+        ]
+
+    def residual() -> list[Statistic]:
+        return [*study(), ResidualStatistic(backbone.layout, backbone.depth, block=block)]
+
+    candidates = {"bare": watched(list), "study": watched(study), "residual": watched(residual)}
+    found, threads = [], torch.get_num_threads()
+    for count, clock, unit in ((threads, time.perf_counter, "wall"), (1, time.process_time, "CPU")):
+        torch.set_num_threads(count)
+        best = interleaved(candidates, rounds=2, clock=clock)
+        note = f"{unit} time, {count} thread(s), bare {best['bare'] / block:.3f} s per picture"
+        found += [
+            Row("Grams, pooled and region features / bare forward", best["study"] / best["bare"], 1.05, note=note),
+            Row("the same with the residual analysis / bare forward", best["residual"] / best["bare"], None, note=note),
+        ]
+    torch.set_num_threads(threads)
+    return found
+
+
+class Stored(nn.Module):
+    """A network that shows stored features, so that no forward pass is measured. layers: (n, T, D) each."""
+
+    def __init__(self, layers: list[Tensor]) -> None:
+        super().__init__()
+        self.stored = layers
+        self.layers = nn.ModuleList(nn.Identity() for _ in layers)
+
+    def forward(self, rows: Tensor) -> None:
+        for module, features in zip(self.layers, self.stored, strict=True):
+            module(features[rows] if len(rows) < len(features) else features)
+
+
+def grams_of(layers: list[Tensor], block: int) -> Grams:
+    """Grams of 24 sites of one model."""
+    statistic = NormGramStatistic(LAYOUT, DEPTH, block=block)
+    indices = torch.arange(len(layers[0]))
+    statistic.begin(Batch(torch.empty(len(indices), 0), indices, [str(i) for i in indices.tolist()], None, None))
+    for layer in range(DEPTH):
+        statistic.norms(layer, "attention", layers[2 * layer])
+        statistic.norms(layer, "mlp", layers[2 * layer + 1])
+    statistic.end()
+    return statistic.result()
+
+
+def published(first: list[Tensor], second: list[Tensor], block: int) -> Tensor:
+    loader = DataLoader([(torch.tensor(i),) for i in range(len(first[0]))], batch_size=block)  # type: ignore[arg-type,var-annotated]
+    names = [f"layers.{i}" for i in range(2 * DEPTH)]
+    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()), torch.no_grad():
+        warnings.simplefilter("ignore")
+        both = CKA(Stored(first), Stored(second), "a", "b", model1_layers=names, model2_layers=names)
+        both.compare(loader)
+    matrix: Tensor = both.export()["CKA"]
+    return matrix
+
+
+def cka_rows(block: int = 8) -> list[Row]:
+    """All layers of two ViT-B by all tokens, features given: Grams, and the comparison alone."""
+    generator = torch.Generator().manual_seed(0)
+    size = (2 * DEPTH, block, LAYOUT.tokens, WIDTH)
+    first = list(torch.randn(size, generator=generator))
+    second = list(0.5 * torch.stack(first) + torch.randn(size, generator=generator))
+    stored = [grams_of(side, block) for side in (first, second)]
+    sites = 2 * DEPTH
+
+    def compare(grams: list[Grams]) -> Tensor:
+        return cka([g.packed["all"] for g in grams], grams[0].members).value
+
+    difference = (compare(stored)[:sites, sites:] - published(first, second, block)).abs().max().item()
+    best = interleaved(
+        {
+            "torch_cka": lambda: published(first, second, block),
+            "ours": lambda: compare([grams_of(first, block), grams_of(second, block)]),
+            "stored": lambda: compare(stored),
+        },
+        rounds=4,
+    )
+    pair, ours, grams = best["torch_cka"], best["ours"], best["ours"] - best["stored"]
+    seven = interleaved({"seven": lambda: compare([stored[i % 2] for i in range(7)])}, rounds=3)["seven"]
+    note = (
+        f"{1000 * pair:.0f} ms against {1000 * ours:.0f} ms per batch of {block}, largest difference {difference:.0e}"
+    )
+    return [
+        Row("CKA of 24 x 24 layers from features, speed against torch_cka", pair / ours, 20, better="larger",
+            note=note),
+        Row("the same from the Grams that the pass leaves", pair / best["stored"], 20, better="larger",
+            note=f"{1000 * best['stored']:.1f} ms; with intervals and nulls, and both models with themselves"),
+        Row("CKA of all pairs of 7 models from features", 28 * pair / (3.5 * grams + seven), 20, better="larger",
+            note="torch_cka's 28 comparisons taken as 28 times one; it would also run every model 8 times"),
+    ]  # fmt: skip
+
+
+def clustering_rows(layers: int = 2, n: int = 5000, k: int = 50) -> list[Row]:
+    """k-means of some layers, 5,000 x 768, ten initialisations each; every layer costs the same."""
+    generator = torch.Generator().manual_seed(0)
+    centres = 0.35 * torch.randn(k, WIDTH, generator=generator)
+    labels = torch.arange(n) % k
+    points = [F.normalize(centres[labels] + torch.randn(n, WIDTH, generator=generator), dim=1) for _ in range(layers)]
+
+    def scikit_learn() -> None:
+        for layer in points:
+            KMeans(k, n_init=INITIALISATIONS, random_state=0).fit(layer.numpy())
+
+    def ours() -> None:
+        for layer in points:
+            best_of(layer, k, seed=0)
+
+    best = interleaved({"ours": ours, "scikit-learn": scikit_learn}, rounds=1)
+    note = f"{n} x {WIDTH}, k = {k}, n_init = {INITIALISATIONS}: {best['ours'] / layers:.1f} s per layer against "
+    note += f"{best['scikit-learn'] / layers:.1f} s"
+    ratio = best["scikit-learn"] / best["ours"]
+    return [Row("k-means, speed against scikit-learn in a loop", ratio, 1.0, better="larger", note=note)]
