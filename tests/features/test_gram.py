@@ -76,9 +76,20 @@ def test_absent_pictures_leave_their_place_empty() -> None:
     show_tokens(statistic, sites, range(8, 11))  # three pictures of a block: too few
     grams = statistic.result()
     assert grams.members.tolist() == [[i in present for i in range(8)]]
-    assert grams.lost == 3
+    assert grams.unused == 3
     expected = plain_cka(sites[0][present], sites[2][present])
     assert cka(grams.packed["all"], grams.members).value[0, 2].item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_of_a_long_list_the_first_pictures_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vitscope.features.gram.MOST_PICTURES", 16)
+    sites = layers(32)
+    long, paper = GramStatistic(LAYOUT, 3, block=8), GramStatistic(LAYOUT, 3, block=8, scaled=True)
+    for statistic in (long, paper):
+        show_tokens(statistic, sites, range(32))
+    assert long.result().numbers.tolist() == [0, 1]
+    assert long.result().unused == 16
+    assert paper.result().numbers.tolist() == [0, 1, 2, 3]  # in class order the first pictures are not a sample
 
 
 def test_fewer_than_four_pictures_is_told() -> None:

@@ -9,7 +9,7 @@ from torch import Tensor
 from tests.conftest import make_batch
 from tests.features.made import check_order_free, inside, tiny
 from tests.features.test_cka import plain_cka
-from vitscope.features.residual import ResidualStatistic, norm_ratio
+from vitscope.features.residual import ResidualStatistic
 from vitscope.models.layout import TokenLayout
 from vitscope.statistic import Statistic
 
@@ -35,11 +35,16 @@ def show(statistic: Statistic, data: dict[tuple[int, str], tuple[Tensor, Tensor]
 
 
 def test_norm_ratios_by_hand() -> None:
-    skip, branch = torch.zeros(1, 6, 1), torch.ones(1, 6, 1)
-    skip[0, :, 0] = torch.tensor([6.0, 9.0, 1.0, 1.0, 1.0, 1.0])  # CLS, a register, four spatial tokens
-    ratio = norm_ratio(skip, branch, LAYOUT)[0]
-    assert ratio.tolist() == pytest.approx([6, 1, ((36 + 81 + 4) / 6) ** 0.5])
-    assert norm_ratio(skip, torch.zeros(1, 6, 1), LAYOUT).isnan().all()  # a branch that adds nothing
+    skip = torch.tensor([6.0, 9.0, 1.0, 1.0, 1.0, 1.0]).reshape(1, 6, 1)  # CLS, a register, four spatial tokens
+    statistic = ResidualStatistic(LAYOUT, 1, block=8)
+    for index, branch in enumerate((torch.ones(1, 6, 1), torch.zeros(1, 6, 1))):  # the second adds nothing
+        statistic.begin(make_batch(range(8 * index, 8 * index + 1)))
+        for part in ("attention", "mlp"):
+            statistic.branches(0, part, skip, branch)
+        statistic.end()
+    ratios = statistic.result().ratios["mlp"][:, 0]
+    assert ratios[0].tolist() == pytest.approx([6, 1, ((36 + 81 + 4) / 6) ** 0.5])
+    assert ratios[1].isnan().all()
 
 
 def test_ratios_and_cka_of_every_pair_of_layers() -> None:

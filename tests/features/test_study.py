@@ -215,6 +215,12 @@ def test_callable_from_the_package(pictures: Path) -> None:
     assert len(results.table)
 
 
+def test_a_missing_model_is_told_before_any_is_run(pictures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Backbone, "trace", lambda *_: pytest.fail("a model was run"))
+    with pytest.raises(VitscopeError, match="nonesuch"):
+        features(["random:vit_tiny_patch16_224", "nonesuch"], pictures)
+
+
 # -- bad input ----------------------------------------------------------------------------------------------------
 
 

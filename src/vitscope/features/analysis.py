@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from vitscope.features.clustering import SCORES, SEEDS, Clustering, cluster_layers
+from vitscope.features.gram import MOST_PICTURES
+from vitscope.features.hsic import LEAST
 from vitscope.features.projection import pca, tsne
 from vitscope.features.record import ModelRecord
 from vitscope.features.residual import Residual
@@ -56,10 +58,9 @@ def _notes(record: ModelRecord) -> list[str]:
         notes.append(f"{record.title} does not show its norms: similarity over depth uses block outputs instead")
     if "branches" not in signals:
         notes.append(f"{record.title} does not show its residual branches: it is absent from the residual analysis")
-    if record.grams.lost:
-        notes.append(
-            f"{record.title}: {record.grams.lost} pictures are in a block of fewer than 4; CKA leaves them out"
-        )
+    if unused := record.grams.unused:
+        why = f"uses the first {MOST_PICTURES} pictures" if unused >= LEAST else "takes blocks of at least 4 pictures"
+        notes.append(f"CKA {why}: {unused} of {len(record.store)} are not in it")
     return notes
 
 

@@ -9,8 +9,9 @@ Pictures that could not be read leave their place in the block empty, for all mo
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -24,6 +25,7 @@ from vitscope.statistic import Statistic
 
 CONSTANT = 1e-10  # variance over squared size below which features count as the same for all pictures
 CANCELLATION = 0.02  # variance over squared size below which the plain product would lose digits
+MOST_PICTURES = 8192  # whose Grams are kept: 55 MB for ViT-B; intervals are a few thousandths wide by then
 CHUNK = 1 << 18  # numbers that are subtracted and multiplied at a time on a CPU: what stays in its cache
 _thread = threading.local()
 
@@ -151,7 +153,7 @@ class BlockStatistic(Statistic):
                 f"whole blocks, so make their size a multiple of {self.block}"
             )
 
-    def usable(self) -> Iterable[BlockRows]:
+    def usable(self) -> Iterator[BlockRows]:
         """Blocks of the batch that are large enough for an unbiased HSIC."""
         return (block for block in self.blocks if len(block.places) >= LEAST)
 
@@ -164,9 +166,9 @@ class BlockStatistic(Statistic):
             centred = full
         return pack(centred)
 
-    def centred(self, layers: Sequence[Sequence[Tensor]], block: BlockRows, names: Sequence[str]) -> Tensor:
-        """Packed, U-centred Grams of a block's `part_grams` at all layers: (kinds, layers, pairs) float64."""
-        packed = self.spread(centre(token_grams(layers, self.layout), scaled=self.scaled), block)
+    def centred(self, grams: Tensor, block: BlockRows, names: Sequence[str]) -> Tensor:
+        """Packed, U-centred Grams of a block: (kinds, layers, m, m) -> (kinds, layers, pairs). names: of the layers."""
+        packed = self.spread(centre(grams, scaled=self.scaled), block)
         bad = ~torch.isfinite(packed).all(-1).all(0)
         if bad.any():
             raise BadData(
@@ -181,7 +183,7 @@ class Grams:
     """Packed, U-centred Grams of one model: everything that CKA with another model needs.
 
     packed: kind of tokens -> (blocks, sites, size (size - 1) / 2) float32; members: (blocks, size) bool, which pictures
-    are there; numbers: (blocks,); sites: a name per site, in order of depth; lost: pictures of blocks below 4 pictures.
+    are there; numbers: (blocks,); sites: a name per site, in order of depth; unused: pictures that are in no block.
     """
 
     size: int
@@ -189,11 +191,15 @@ class Grams:
     members: Tensor
     sites: tuple[str, ...]
     packed: dict[str, Tensor]
-    lost: int = 0
+    unused: int = 0
 
 
 class GramStatistic(BlockStatistic):
-    """Grams of every block's output, per block of pictures and kind of tokens."""
+    """Grams of every block's output, per block of pictures and kind of tokens.
+
+    Of a long list only the first `MOST_PICTURES` count, so that what is kept stays small; the list is in a random order
+    (with published scaling it is in class order, and all count).
+    """
 
     name = "grams"
     wants = frozenset({"tokens"})
@@ -206,6 +212,10 @@ class GramStatistic(BlockStatistic):
     def sites(self) -> tuple[str, ...]:
         return tuple(f"block {layer + 1}" for layer in range(self.depth))
 
+    def usable(self) -> Iterator[BlockRows]:
+        most = math.inf if self.scaled else MOST_PICTURES // self.block
+        return (block for block in super().usable() if block.number < most)
+
     def tokens(self, layer: int, x: Tensor) -> None:
         self.note(x)
 
@@ -216,7 +226,8 @@ class GramStatistic(BlockStatistic):
 
     def end(self) -> None:
         for block in self.usable():
-            packed = self.centred(self._pending.pop(block.number), block, self.sites).float()
+            grams = token_grams(self._pending.pop(block.number), self.layout)
+            packed = self.centred(grams, block, self.sites).float()
             members = torch.zeros(self.block, dtype=torch.uint8)
             members[block.places] = 1
             self.put("number", torch.tensor([block.number]))
@@ -237,7 +248,7 @@ class GramStatistic(BlockStatistic):
             members=members,
             sites=self.sites,
             packed={kind: rows[kind] for kind in token_kinds(self.layout)},
-            lost=self.count - int(members.sum()),
+            unused=self.count - int(members.sum()),
         )
 
 

@@ -213,7 +213,7 @@ class ModelRecord:
             return grams
         norms: Grams = self._merged["norm_grams"].result()
         packed = {kind: torch.cat([grams.packed[kind], norms.packed[kind]], dim=1) for kind in grams.packed}
-        return Grams(grams.size, grams.numbers, grams.members, grams.sites + norms.sites, packed, grams.lost)
+        return Grams(grams.size, grams.numbers, grams.members, grams.sites + norms.sites, packed, grams.unused)
 
     @cached_property
     def residual(self) -> Residual | None:

@@ -9,27 +9,18 @@ from torch import Tensor
 
 from vitscope.bootstrap import LEVEL, RESAMPLES, resampling_counts
 from vitscope.features.cka import BOOTSTRAP_FROM, GROUPS
-from vitscope.features.gram import BlockRows, BlockStatistic, part_grams, token_kinds
+from vitscope.features.gram import BlockRows, BlockStatistic, part_grams, token_grams, token_kinds
 from vitscope.models.layout import TokenLayout
 from vitscope.models.trace import PARTS
 
 
-def token_norms(x: Tensor, layout: TokenLayout) -> Tensor:
-    """Frobenius norms of each picture's tokens, per kind of `token_kinds`: (B, T, D) -> (B, kinds) float32."""
-    prefix, cls = layout.prefix, int(layout.has_cls)
-    squares = [_squares(x[:, :cls]), _squares(x[:, cls:prefix]), _squares(x[:, prefix:])]
-    kinds = [squares[0]] if cls else []
-    return torch.stack([*kinds, squares[2], sum(squares[1:], squares[0])], dim=-1).sqrt()
+def norm_ratio(skip: Tensor, branch: Tensor) -> Tensor:
+    """|skip| / |branch| of each picture from Grams (..., m, m), whose diagonals are squared norms: (..., m).
 
-
-def _squares(x: Tensor) -> Tensor:
-    return torch.linalg.vector_norm(x.flatten(1), dim=1, dtype=torch.float32).square()
-
-
-def norm_ratio(skip: Tensor, branch: Tensor, layout: TokenLayout) -> Tensor:
-    """|skip| / |branch| of each picture: (B, T, D) each -> (B, kinds); NaN where the branch adds nothing."""
-    added = token_norms(branch, layout)
-    return token_norms(skip, layout) / added.masked_fill(added == 0, torch.nan)
+    NaN where the branch adds nothing.
+    """
+    carried, added = (grams.diagonal(dim1=-1, dim2=-2).clamp_min(0).sqrt() for grams in (skip, branch))
+    return carried / added.masked_fill(added == 0, torch.nan)
 
 
 @dataclass(frozen=True)
@@ -54,27 +45,31 @@ class ResidualStatistic(BlockStatistic):
 
     def __init__(self, layout: TokenLayout, depth: int, *, block: int, scaled: bool = False) -> None:
         super().__init__(layout, depth, block=block, scaled=scaled)
-        self._ratios: dict[str, list[Tensor]] = {part: [] for part in PARTS}
         self._grams: dict[tuple[str, str, int], list[list[Tensor]]] = {}  # (part, side, block number) -> layers
 
     def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None:
-        self._ratios[part].append(norm_ratio(skip, branch, self.layout))
-        for block in self.usable():
+        for block in self.blocks:
             for side, x in (("skip", skip), ("branch", branch)):
                 grams = part_grams(x[block.rows], self.layout)
                 self._grams.setdefault((part, side, block.number), []).append(grams)
 
     def end(self) -> None:
+        usable = {block.number for block in self.usable()}
         for part in PARTS:
-            self.put(part, torch.stack(self._ratios[part], dim=1))  # (B, L, kinds)
-            self._ratios[part].clear()
-            for block in self.usable():
-                self._fold(part, block)
-        self.add("blocks", torch.tensor(sum(1 for _ in self.usable())))
+            ratios = []
+            for block in self.blocks:
+                layers = (self._grams.pop((part, side, block.number)) for side in ("skip", "branch"))
+                skip, branch = (token_grams(grams, self.layout) for grams in layers)  # (kinds, L, m, m)
+                ratios.append(norm_ratio(skip, branch).permute(2, 1, 0).float())  # (m, L, kinds)
+                if block.number in usable:
+                    names = [f"{part} of layer {layer + 1}" for layer in range(self.depth)]
+                    self._fold(part, block, *(self.centred(grams, block, names) for grams in (skip, branch)))
+            self.put(part, torch.cat(ratios))
+        self.add("blocks", torch.tensor(len(usable)))
         super().end()
 
-    def _fold(self, part: str, block: BlockRows) -> None:
-        skip, branch = (self._centred(part, side, block) for side in ("skip", "branch"))  # (kinds, L, pairs)
+    def _fold(self, part: str, block: BlockRows, skip: Tensor, branch: Tensor) -> None:
+        """Add a block's inner products. skip, branch: (kinds, L, pairs)."""
         terms = len(block.places) * (len(block.places) - 3)
         weight = 1 / terms if self.scaled else 1.0  # the published protocol weights all blocks alike
         products = {"cross": skip @ branch.mT, "skip": skip.square().sum(-1), "branch": branch.square().sum(-1)}
@@ -85,10 +80,6 @@ class ResidualStatistic(BlockStatistic):
         spread = (2 / terms) ** 0.5 * weight
         both = (2 * products["skip"] * spread).unsqueeze(-1) * (2 * products["branch"] * spread).unsqueeze(-2)
         self.add(f"{part}/null", both)  # variances, to be normalised by the totals
-
-    def _centred(self, part: str, side: str, block: BlockRows) -> Tensor:
-        names = [f"the {side} of layer {layer + 1}'s {part}" for layer in range(self.depth)]
-        return self.centred(self._grams.pop((part, side, block.number)), block, names)
 
     def result(self) -> Residual:
         blocks = int(self.sum_of("blocks"))

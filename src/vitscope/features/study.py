@@ -19,7 +19,7 @@ from vitscope.features.comparison import PAIRS, compare_models
 from vitscope.features.hsic import LEAST
 from vitscope.features.pictures import Labels, gather
 from vitscope.features.record import ModelRecord, observe_model, plan_for
-from vitscope.models import Backbone, load
+from vitscope.models import Backbone, identify, load
 from vitscope.progress import Progress, silent
 from vitscope.results import Results, make_folder, write_atomically
 
@@ -91,6 +91,10 @@ def features(
     if protocol == "corrected":
         samples = samples.shuffled(seed)
     plan = plan_for(samples, protocol, dense=dense)
+    if not download:
+        for model in models:  # a name or a file that is missing is told before the first model is run
+            if not isinstance(model, Backbone):
+                identify(model, arch=arch, size=size, seed=seed)
     with ExitStack() as stack:
         if out is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="vitscope-")))
