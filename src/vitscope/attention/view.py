@@ -6,6 +6,7 @@ keeps the whole attention study close to the speed of a bare forward pass.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
 
@@ -99,9 +100,9 @@ class AttentionStatistic(Statistic):
     def attention(self, layer: int, probs: Tensor) -> None:
         self.see(layer, AttentionView(probs, self.layout))
 
+    @abstractmethod
     def see(self, layer: int, view: AttentionView) -> None:
         """One block's attention; blocks come in order."""
-        raise NotImplementedError
 
     def note(self, name: str, value: Tensor) -> None:
         """A value per picture at the current layer, (B, ...): becomes row `name` of shape (B, L, ...)."""
