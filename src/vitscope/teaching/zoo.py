@@ -3,6 +3,7 @@
     python -m vitscope.teaching.zoo train      # any number of times and processes; goes on where it stopped
     python -m vitscope.teaching.zoo status     # how far each one is, and k-NN of each layer
     python -m vitscope.teaching.zoo ship       # cool down a copy of each and write its model card
+    python -m vitscope.teaching.zoo exam       # what the shipped ones can do on held-out renders
 
 Training runs on a plateau of the learning rate and has no end of its own: each process takes the network that had the
 least time, teaches it for a slice, and puts it back. It may be killed at any moment.
@@ -25,6 +26,7 @@ from cyclopts import App
 from vitscope.teaching import courses
 from vitscope.teaching.card import learning_curve, write_card
 from vitscope.teaching.courses import classroom, locked, open_run
+from vitscope.teaching.exam.command import exam
 from vitscope.teaching.loop import CHECKPOINT, Point, Run
 from vitscope.teaching.monitor import LayerScores, Monitor
 from vitscope.teaching.schedule import Schedule
@@ -35,6 +37,7 @@ ROOT = Path("runs/zoo")
 SHELF = Path(__file__).parents[1] / "models" / "zoo"
 
 app = App(help=__doc__, help_format="plaintext")
+app.command(exam)
 
 
 @app.command
