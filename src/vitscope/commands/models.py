@@ -6,8 +6,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from vitscope.commands.zoo_cards import card_page, cards_table
 from vitscope.errors import VitscopeError
-from vitscope.models.registry import listings
+from vitscope.models.registry import Listing, listings, zoo_card
 from vitscope.models.weights import weights_folder
 from vitscope.teachings import teaching
 
@@ -31,29 +32,41 @@ def models(pattern: str = "*", /) -> None:
     Parameters
     ----------
     pattern
-        Show only names that match, such as 'dino*' or 'zoo/*'; timm's names are searched too.
+        Show only names that match, such as 'dino*' or 'zoo/*'; timm's names are searched too. One network of the zoo
+        alone, such as 'zoo/dino', is shown with its whole card.
     """
     # A plain name finds what starts with it.
     found = list(listings(pattern)) or list(listings(f"*{pattern}*"))
     if not found:
         raise VitscopeError(f"no model matches '{pattern}': `vitscope models` lists them all")
-    console = Console()
+    console = Console(highlight=False)
+    if len(found) == 1 and found[0].group == "zoo":
+        console.print(card_page(zoo_card(found[0].name)))
+        return
     for group, title in GROUPS.items():
-        members = [listing for listing in found if listing.group == group]
-        if not members:
-            continue
-        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-        table.add_column("name", no_wrap=True, style="bold")
-        table.add_column("teaching", no_wrap=True)
-        table.add_column("weights", overflow="fold")
-        for listing in members:
-            detail = listing.how if listing.present or len(found) <= DETAILED else listing.source
-            how = f"[green]present[/] {detail}" if listing.present else f"[yellow]missing[/] {detail}"
-            colour = teaching(listing.teaching)
-            table.add_row(listing.name, f"[{colour.colour}]{colour.title}[/]", how)
-        console.print(table)
+        if members := [listing for listing in found if listing.group == group]:
+            console.print(title, style="italic")
+            if group == "zoo":
+                console.print(cards_table([zoo_card(listing.name) for listing in members], console.width))
+            else:
+                console.print(_weights_table(members, detailed=len(found) <= DETAILED))
     if any(not listing.present for listing in found):
         console.print(
             "Missing weights: `vitscope models NAME` says how to get them; --download fetches timm/... names."
         )
-    console.print(f"Official weight files are looked for in {weights_folder()} and ./weights.", style="dim")
+    if any(listing.group != "zoo" for listing in found):
+        console.print(f"Official weight files are looked for in {weights_folder()} and ./weights.", style="dim")
+
+
+def _weights_table(members: list[Listing], *, detailed: bool) -> Table:
+    """Where the weights of each model are, or how to get them. detailed: the whole way."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("name", no_wrap=True, style="bold")
+    table.add_column("teaching", no_wrap=True)
+    table.add_column("weights", overflow="fold")
+    for listing in members:
+        detail = listing.how if listing.present or detailed else listing.source
+        how = f"[green]present[/] {detail}" if listing.present else f"[yellow]missing[/] {detail}"
+        colour = teaching(listing.teaching)
+        table.add_row(listing.name, f"[{colour.colour}]{colour.title}[/]", how)
+    return table
