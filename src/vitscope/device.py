@@ -33,6 +33,13 @@ def choose_device(name: str | torch.device | None = None) -> torch.device:
     return device
 
 
+def nth_device(name: str, number: int) -> str:
+    """The device for one of several processes: they take turns over the GPUs, unless one is named."""
+    if name in ("auto", "cuda") and torch.cuda.is_available():
+        return f"cuda:{number % torch.cuda.device_count()}"
+    return name
+
+
 def compute_dtype(device: torch.device) -> torch.dtype:
     """Half precision where it is fast (bfloat16 if supported, else float16 on CUDA); float32 elsewhere.
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # so that reading data does not import the model library
 
 BATCHES_AHEAD = 2  # decoded in the background beyond the one in use
 DECODING_THREADS = min(4, os.cpu_count() or 1)
+DECODED_BYTES = 2 << 30  # of decoded pictures kept for the next model
 
 
 @dataclass
@@ -132,7 +133,7 @@ _decoded: DecodedPictures | None = None
 
 
 @contextmanager
-def decoded_once(most_bytes: int = 2 << 30) -> Iterator[None]:
+def decoded_once(most_bytes: int = DECODED_BYTES) -> Iterator[None]:
     """Within it, pictures that were decoded are kept, as many as fit; a later pass with the same geometry reuses them.
 
     Only for decoding in this process (`workers=0`).

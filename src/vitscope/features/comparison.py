@@ -16,6 +16,7 @@ from vitscope.features.analysis import VARIANTS
 from vitscope.features.cka import Cka, cka
 from vitscope.features.record import ModelRecord, check_comparable
 from vitscope.features.similarity import SIMILARITIES, null_mean
+from vitscope.progress import Advance, Progress, silent
 from vitscope.results import Label, Results, tidy
 
 MOST_PICTURES = 1000  # for the similarities other than CKA, which take minutes on more
@@ -38,7 +39,9 @@ PAIRS: dict[str, Any] = {
 }
 
 
-def compare_models(records: Sequence[ModelRecord], results: Results) -> pl.DataFrame:
+def compare_models(
+    records: Sequence[ModelRecord], results: Results, *, progress: Progress = silent
+) -> pl.DataFrame:
     """Add the comparison of models to results; returns the table of all pairs of sites.
 
     Tables get the last layers of all pairs of models; maps get
@@ -48,9 +51,10 @@ def compare_models(records: Sequence[ModelRecord], results: Results) -> pl.DataF
     check_comparable(records)
     results.notes += _twins(records)
     tables = []
-    for tokens in TOKENS:
-        having = [record for record in records if tokens in record.grams.packed]
-        if having:
+    kinds = [kind for kind in TOKENS if any(kind in record.grams.packed for record in records)]
+    with progress("CKA of all layers (kinds of tokens)", len(kinds)) as advance:
+        for tokens in kinds:
+            having = [record for record in records if tokens in record.grams.packed]
             found = cka(
                 [record.grams.packed[tokens] for record in having],
                 having[0].grams.members,
@@ -60,7 +64,9 @@ def compare_models(records: Sequence[ModelRecord], results: Results) -> pl.DataF
             _add_depth(having, tokens, found, results)
             results.notes += _constant_sites(having, tokens, found)
             tables.append(pair_table(having, tokens, found))
-    _add_similarities(records, results)
+            advance(1)
+    with progress("other similarities of the last layers", len(VARIANTS) * len(SIMILARITIES)) as advance:
+        _add_similarities(records, results, advance)
     return pl.concat(tables)
 
 
@@ -168,13 +174,14 @@ def pair_table(having: Sequence[ModelRecord], tokens: str, found: Cka) -> pl.Dat
     )  # fmt: skip
 
 
-def _add_similarities(records: Sequence[ModelRecord], results: Results) -> None:
+def _add_similarities(records: Sequence[ModelRecord], results: Results, advance: Advance) -> None:
     """Exact CKA, Procrustes, RSA and mutual neighbours of the last layers' pooled features, each with its null."""
     n = min(len(records[0].store), MOST_PICTURES)
     for pooling, tokens in VARIANTS.items():
         having = [record for record in records if pooling in record.contents.poolings]
         features = [record.store.features(pooling, record.depth - 1)[:n] for record in having]
         for similarity in SIMILARITIES.values():
+            advance(1)
             if n < similarity.least:
                 results.notes.append(f"{similarity.title} takes at least {similarity.least} pictures, there are {n}")
                 continue

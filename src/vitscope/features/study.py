@@ -130,5 +130,5 @@ def analyse(
     results = FeatureResults()
     for record in records:
         results.join(analyse_model(record, seeds=seeds, projections=projections, progress=progress))
-    results.pairs = compare_models(records, results)
+    results.pairs = compare_models(records, results, progress=progress)
     return results

@@ -18,6 +18,7 @@ from vitscope.report.style import FAINT, INK, model_styles
 from vitscope.teachings import teaching
 
 CROWD = 8  # more models are drawn teaching by teaching
+SMALLEST_RATIO = 0.01  # an untrained CLS token enters the first layer almost empty: 0.00001 would flatten all curves
 
 VARIANT_TITLES = {
     "cls": "CLS token",
@@ -140,13 +141,21 @@ def clustering_figure(table: pl.DataFrame, measures: dict[str, str], title: str)
     ]
     figure, grid = curves(table, rows)
     for row in grid:
-        limits = [axes.get_ylim() for axes, _ in row]  # before any is changed: axes may share them
-        for number, ((axes, panel), (bottom, top)) in enumerate(zip(row, limits, strict=True)):
-            axes.set_ylim(min(0, bottom) if panel.measure == "ari" else 0, top + 0.03)
+        for axes, panel in row:
             if panel.measure == "purity":
-                _draw_chance(axes, table, panel.variant, told=number == 0 or len(grid) == 1)
-    counts = dict.fromkeys(f"{_count(table, v)} {'regions' if 'regions' in v else 'pictures'}" for v in variants)
+                _draw_chance(axes, table, panel.variant)
+        for points in ("pictures", "regions"):  # panels about the same points share their scale
+            same = [axes for axes, panel in row if _points(panel.variant) == points]
+            if same:
+                bottom, top = _reach(same)
+                if row[0][1].measure != "purity":  # whose zero is what chance gives
+                    bottom = min(0, bottom)
+                for axes in same:
+                    axes.set_ylim(bottom, top)
+    counts = dict.fromkeys(f"{_count(table, v)} {_points(v)}" for v in variants)
     note = f"k-means of {' and '.join(counts)}, k = number of classes; band: lowest to highest seed"
+    if "purity" in measures:
+        note += "; dashed: labels shuffled"
     headline(figure, title, note)
     return figure
 
@@ -156,14 +165,14 @@ def _count(table: pl.DataFrame, variant: str) -> int:
     return int(rows["n"].max())  # type: ignore[arg-type]
 
 
-def _draw_chance(axes: Axes, table: pl.DataFrame, variant: str, *, told: bool) -> None:
+def _points(variant: str) -> str:
+    return "regions" if "regions" in variant else "pictures"
+
+
+def _draw_chance(axes: Axes, table: pl.DataFrame, variant: str) -> None:
     rows = table.filter((pl.col("measure") == "purity_chance") & (pl.col("variant") == variant))
     chance = float(rows["value"].mean() or 0)  # type: ignore[arg-type]
-    axes.axhline(chance, color=FAINT, lw=1, ls=(0, (2, 2)), zorder=0)
-    if told:
-        paper = {"facecolor": "white", "alpha": 0.7, "pad": 0.4, "lw": 0}
-        axes.text(0.99, chance, "shuffled labels", color=FAINT, fontsize=6.5, ha="right", va="bottom", zorder=5,
-                  bbox=paper, transform=axes.get_yaxis_transform())  # fmt: skip
+    axes.axhline(chance, color=FAINT, lw=1.2, ls=(0, (3, 2)), zorder=1.5)
 
 
 def residual_figure(table: pl.DataFrame) -> Figure:
@@ -183,12 +192,17 @@ def residual_figure(table: pl.DataFrame) -> Figure:
         axes.yaxis.set_minor_formatter(lambda *_: "")
     similar = [axes for axes, panel in panels if panel.measure == "residual_cka"]
     lowest, highest = _reach(ratios)
+    note = "above the dashed line the skip connection carries more than the branch adds; band: 95 % interval"
+    if lowest < SMALLEST_RATIO:
+        lowest = SMALLEST_RATIO
+        note += f"; ratios below {SMALLEST_RATIO:g} are off the scale"
+    if table.filter(pl.col("measure") == "residual_cka")["ci_low"].is_nan().all():
+        note += "; too few pictures for an interval of CKA"
     floor = min(0.0, _reach(similar)[0])
     for axes in ratios:
         axes.set_ylim(lowest, highest)
     for axes in similar:
         axes.set_ylim(floor, 1.02)
-    note = "above the dashed line the skip connection carries more than the branch adds; band: 95 % interval"
     headline(figure, "Who writes into the residual stream?", note)
     return figure
 

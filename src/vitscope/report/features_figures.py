@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from torch import Tensor
@@ -30,7 +28,12 @@ from vitscope.report.style import FAINT, INK, save_figure, styled
 from vitscope.results import Results
 from vitscope.teachings import teaching
 
-NAMED_CLASSES = 20  # more cannot be told apart by colour: they are drawn, but not named
+# Each is as far as can be (CIEDE2000) from those before it; none is the colour of a teaching: they mean classes here.
+CLASS_COLOURS = (
+    "#7b2889", "#52dc52", "#f78944", "#0d521b", "#97b2f7", "#6d360d", "#f760dc", "#97890d", "#0d9797", "#0d527b",
+    "#ea0d44", "#60dcf7", "#f7a5b2", "#7b6dce", "#dcc089", "#890d36", "#36890d", "#89dcc0", "#a5607b", "#976d44",
+)  # fmt: skip
+NAMED_CLASSES = len(CLASS_COLOURS)  # more cannot be told apart by colour: they are drawn, but not named
 
 
 def draw_features(results: Results, folder: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
@@ -70,8 +73,8 @@ def projection_figure(maps: dict[str, Tensor], models: list[Model], classes: lis
     kinds = ["pca", "tsne"] if any(f"{title}/projection.tsne" in maps for title, _ in having) else ["pca"]
     if len(having) > 5:
         kinds = kinds[-1:]
-    columns = min(len(having), 5)
-    lines = -(-len(having) // columns)
+    lines = -(-len(having) // 5)
+    columns = -(-len(having) // lines)
     figure = Figure(figsize=(2.3 * columns + 1.5, 2.4 * lines * len(kinds) + 0.2), layout="constrained")
     panels = figure.subplots(lines * len(kinds), columns, squeeze=False)
     for panel in panels.ravel():
@@ -88,17 +91,21 @@ def projection_figure(maps: dict[str, Tensor], models: list[Model], classes: lis
     if 0 < len(classes) <= NAMED_CLASSES:
         handles = [Line2D([], [], marker="o", ls="", color=class_colour(i), label=short(name, 18), markersize=5)
                    for i, name in enumerate(classes)]  # fmt: skip
-        figure.legend(handles=handles, loc="outside right upper", fontsize=8, handletextpad=0.2)
+        figure.legend(handles=handles, loc="outside right upper", fontsize=8, handletextpad=0.2, borderaxespad=0)
     note = "colour: class" if classes else "the pictures have no labels"
     if len(classes) > NAMED_CLASSES:
         note = f"colour: one of {len(classes)} classes; colours repeat"
     headline(figure, "The last layer in the plane", f"each dot is a picture; {note}")
+    for legend in figure.legends:  # beside the panels: saving moves whatever hangs on the figure's own edge
+        left = legend.get_window_extent().transformed(panels[0, -1].transAxes.inverted()).x0
+        legend.set_loc("upper left")
+        legend.set_bbox_to_anchor((left, 1.0), panels[0, -1].transAxes)
     return figure
 
 
 def class_colour(number: int) -> str:
-    """Twenty colours that are not those of the teachings' lines: they mean classes here."""
-    return to_hex(matplotlib.colormaps["tab20"](number % 20))
+    """The colour of a class; after twenty they repeat."""
+    return CLASS_COLOURS[number % NAMED_CLASSES]
 
 
 def _scatter(panel: Axes, maps: dict[str, Tensor], title: str, kind: str) -> None:

@@ -34,7 +34,7 @@ def model_heatmap(axes: Axes, matrix: np.ndarray, models: list[Model], *, low: n
             value = matrix[i, j]
             if np.isnan(value):
                 continue
-            text = f"{value:.2f}"
+            text = f"{value:.2f}".replace("-0.00", "0.00")
             if low is not None and high is not None and count <= 4 and i != j and not np.isnan(low[i, j]):
                 text += f"\n{low[i, j]:.2f} to {high[i, j]:.2f}"
             axes.text(j, i, text if count <= 14 else text.replace("0.", "."), ha="center", va="center", fontsize=size,
@@ -222,5 +222,5 @@ def headline(figure: Figure, title: str, note: str) -> None:
     height = figure.get_figheight()
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
-    figure.text(0.01, 1 + 0.34 / height, title, ha="left", va="bottom", fontsize=12, fontweight="bold", color=INK)
-    figure.text(0.01, 1 + 0.1 / height, note, ha="left", va="bottom", fontsize=8, color=FAINT)
+    figure.text(0.01, 1 + 0.4 / height, title, ha="left", va="bottom", fontsize=12, fontweight="bold", color=INK)
+    figure.text(0.01, 1 + 0.16 / height, note, ha="left", va="bottom", fontsize=8, color=FAINT)

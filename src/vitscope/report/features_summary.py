@@ -13,10 +13,12 @@ from vitscope.teachings import teaching
 
 def summarise_features(results: Results) -> list[Table]:
     """One line per model, and one per pair of models (the ten most alike, if there are more)."""
-    return [_models(results.table), *_pairs(results.table)]
+    seen = {about["title"]: about["seen"] for about in results.provenance if "seen" in about and "title" in about}
+    return [_models(results.table, seen), *_pairs(results.table)]
 
 
-def _models(table: pl.DataFrame) -> Table:
+def _models(table: pl.DataFrame, seen: dict[str, int]) -> Table:
+    """seen: pictures that each model was shown."""
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="Features", title_justify="left")
     for column in (
         "model",
@@ -25,14 +27,14 @@ def _models(table: pl.DataFrame) -> Table:
         "effective rank, last layer",
         "|skip|/|branch|, attention",
     ):
-        shown.add_column(column)
+        shown.add_column(column, overflow="fold")
     for title, key in models_of(table):
         mine = table.filter(pl.col("model") == title)
         rank = _rows(mine, "effective_rank").sort("layer")
         ratio = _rows(mine, "skip_over_branch").filter(pl.col("variant") == "attention/all").sort("layer")
         shown.add_row(
             f"[{teaching(key).colour}]{title}[/]",
-            str(mine["n"].max()),
+            str(seen.get(title, "")),
             _best_purity(mine),
             ", ".join(
                 f"{v} {x:.1f}"
@@ -72,7 +74,7 @@ def _pairs(table: pl.DataFrame, most: int = 10) -> list[Table]:
     pairs = pairs.sort("top", descending=True).head(most)
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="CKA of the last layers", title_justify="left")
     for column in ("model", "model ", "CLS", "spatial tokens"):
-        shown.add_column(column)
+        shown.add_column(column, overflow="fold")
     for model, other, _ in pairs.rows():
         cells = []
         for tokens in ("cls", "spatial"):

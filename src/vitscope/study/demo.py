@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from vitscope.data.menagerie import Amounts, World, export
@@ -36,6 +37,7 @@ def demo_study(out: Path, *, progress: Progress = silent) -> StudyFile:
         "title": TITLE,
         "models": models,
         "out": str(out),
+        "processes": min(len(models), os.cpu_count() or 1),
         "data": {
             "images": {"path": str(world / "imagefolder" / "val"), "limit": 320},
             "masks": {"path": str(world / "partimagenet")},

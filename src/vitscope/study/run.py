@@ -9,7 +9,7 @@ import polars as pl
 from vitscope.features.comparison import compare_models
 from vitscope.progress import Progress, silent
 from vitscope.results import Results
-from vitscope.study.engine import run_plan
+from vitscope.study.engines import run_plan
 from vitscope.study.file import StudyFile
 from vitscope.study.findings import evaluate_findings
 from vitscope.study.folder import StudyFolder
@@ -42,7 +42,7 @@ def gather(plan: Plan, folder: StudyFolder) -> StudyOutcome:
         coverage.append(Coverage(job.title, job.role, about["seen"], about["planned"], about["skipped"]))
     compare(plan, folder, results)
     results.notes += alarms(results)
-    settings = plan.study.model_dump(mode="json", exclude={"out"})
+    settings = plan.study.model_dump(mode="json", exclude={"out", "processes"})
     return StudyOutcome(plan.study.title, results, evaluate_findings(results), coverage, settings)
 
 

@@ -38,8 +38,8 @@ class Course:
 COURSES: dict[str, Course] = {
     "fs": Course(images=800_000),
     "clip": Course(images=1_200_000),
-    "dino": Course(),
-    "moco": Course(batch=128),
+    "dino": Course(changes={"small_crops": 2, "momentum": 0.98}),
+    "moco": Course(),
     "mae": Course(images=2_000_000),
     "beit": Course(images=1_000_000),
 }

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -23,6 +24,7 @@ from typing import Any
 import torch
 from cyclopts import App
 
+from vitscope.errors import VitscopeError
 from vitscope.teaching import courses
 from vitscope.teaching.card import learning_curve, write_card
 from vitscope.teaching.courses import classroom, locked, open_run
@@ -75,6 +77,8 @@ def train(root: Path = ROOT, *, minutes: float = 12.0, only: tuple[str, ...] = (
             break
         else:
             time.sleep(10)  # every network is being taught by another process
+    if stopping:
+        raise SystemExit(128 + stopping[0])  # not done: nothing that follows should begin
 
 
 def step_back() -> None:
@@ -233,6 +237,14 @@ def ship_untaught(to: Path, watch: Monitor, half: bool) -> None:
     )
 
 
-if __name__ == "__main__":
+def main() -> None:
     step_back()
-    app()
+    try:
+        app()
+    except VitscopeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -70,6 +70,14 @@ def interval(values: Tensor, level: float = LEVEL) -> tuple[float, float, float]
     return mean, mean - half, mean + half
 
 
+def difference(one: Figure, other: Figure) -> tuple[float, float, float]:
+    """Mean of one figure minus another, and its interval.
+
+    Seed by seed: all networks are asked about the same pictures, so that a hard film is hard for both and cancels out.
+    """
+    return interval(torch.tensor(one.seeds, dtype=torch.float64) - torch.tensor(other.seeds, dtype=torch.float64))
+
+
 def curves(scores: Scores) -> dict[str, list[float]]:
     """Mean over seeds at each layer, of each kind; of many kinds (heads) the best of each layer."""
     means = scores.values.double().mean(0)  # (K, L)

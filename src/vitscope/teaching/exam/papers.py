@@ -22,8 +22,8 @@ class Sizes:
     queries: int = 1008  # of the nature-like and of the appearance-free world each
     parts: int = 320  # pictures with part masks, for clusters of parts and for attention
     pairs: int = 240  # of keypoints
-    films: int = 8
-    frames: int = 16  # of each film
+    films: int = 16  # one for each species; films differ more than anything else
+    frames: int = 12  # of each film
 
     def __post_init__(self) -> None:
         if self.seeds < 2:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from vitscope.teaching.exam.baselines import TITLES
-from vitscope.teaching.exam.marks import Figure
+from vitscope.teaching.exam.marks import Figure, difference
 from vitscope.teaching.exam.measures import MEASURES
 from vitscope.teachings import teaching
 
@@ -24,7 +24,7 @@ class Target:
     least: float | None = None  # the mean reaches it
     times: float | None = None  # the mean is this many times the untrained network's
     above_untaught: bool = False  # the mean is above the untrained network's
-    clearly: bool = False  # the whole interval is above that of the untrained network
+    clearly: bool = False  # the interval of the difference to the untrained network is above zero
     above: tuple[str, ...] = ()  # the mean is above these baselines
 
     @property
@@ -90,7 +90,8 @@ def _conditions(
     if target.above_untaught:
         conditions.append(("above untrained", figure.mean > untaught.mean))
     if target.clearly:
-        conditions.append((f"interval above untrained's, {untaught.high:.3f}", figure.low > untaught.high))
+        mean, low, high = difference(figure, untaught)
+        conditions.append((f"clearly above untrained ({mean:+.3f}, {low:+.3f} to {high:+.3f})", low > 0))
     above = ((f"above {TITLES[name]}", figure.mean > baselines[name].mean) for name in target.above)
     return [*conditions, *above]
 

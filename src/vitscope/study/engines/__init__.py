@@ -1,0 +1,26 @@
+"""Who does the jobs of a plan: this process, or several beside each other. The same jobs, the same results."""
+
+from __future__ import annotations
+
+from vitscope.progress import Progress, silent
+from vitscope.study.engines.pool import run_in_pool
+from vitscope.study.engines.worker import Worker
+from vitscope.study.folder import StudyFolder
+from vitscope.study.plan import Plan
+
+
+def run_plan(plan: Plan, folder: StudyFolder, *, progress: Progress = silent) -> None:
+    """Do every job that is not done yet."""
+    waiting = []
+    for job in plan.jobs:
+        if folder.is_done(job.digest):
+            folder.log("already done", model=job.title, role=job.role, job=job.digest)
+        else:
+            waiting.append(job)
+    processes = min(plan.study.processes, len(waiting))
+    if processes > 1:
+        run_in_pool(plan, folder, waiting, processes, progress=progress)
+    else:
+        with Worker(plan, folder, progress=progress) as worker:
+            for job in waiting:
+                worker.do(job)
