@@ -40,5 +40,22 @@ format: $(READY)  ## put the source in the house style
 bench: $(READY)  ## speed and memory, as ratios to a bare forward pass in one run
 	$(BIN)/python -m benchmarks
 
+# Two processes of one thread each teach faster than one of two, and step back for everything else. Whatever is
+# interrupted goes on where it was: networks keep their checkpoints in runs/zoo, and a cool-down has its own.
+ZOO := OMP_NUM_THREADS=1 $(BIN)/python -m vitscope.teaching.zoo
+SHIPPED := $(addprefix zoo-ship-,dino moco clip fs mae beit none)
+.PHONY: zoo-train-1 zoo-train-2 $(SHIPPED)
+
+zoo: $(READY)  ## teach the zoo from nothing, ship and examine it: about 50 CPU-hours, goes on if interrupted
+	$(MAKE) --jobs 2 zoo-train-1 zoo-train-2
+	$(MAKE) --jobs 2 $(SHIPPED)
+	$(ZOO) exam --write --out runs/zoo/exam.json
+
+zoo-train-1 zoo-train-2:
+	$(ZOO) train
+
+$(SHIPPED): zoo-ship-%:
+	$(ZOO) ship --only $*
+
 clean:  ## remove what was built, but no results
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
