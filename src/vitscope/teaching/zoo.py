@@ -181,7 +181,7 @@ def ship(
         steps = int(torch.load(trunk, map_location="cpu", weights_only=True)["step"])
         cooldown = max(1, round(steps * share))
         schedule = Schedule(courses.WARMUP, steps + cooldown, cooldown)
-        # named by where it began and how long it is, so that one that was interrupted goes on and one that is done is done
+        # named by where it began and how long it is: one that was interrupted goes on, one that is done is done
         cooled = root / "cooled" / f"{key}-{steps}-{cooldown}"
         run = open_run(cooled, key, images, schedule, watch=watch, on_point=reporter(key))
         if not run.resume():
