@@ -39,9 +39,7 @@ PAIRS: dict[str, Any] = {
 }
 
 
-def compare_models(
-    records: Sequence[ModelRecord], results: Results, *, progress: Progress = silent
-) -> pl.DataFrame:
+def compare_models(records: Sequence[ModelRecord], results: Results, *, progress: Progress = silent) -> pl.DataFrame:
     """Add the comparison of models to results; returns the table of all pairs of sites.
 
     Tables get the last layers of all pairs of models; maps get
@@ -77,7 +75,8 @@ def _twins(records: Sequence[ModelRecord]) -> list[str]:
         if a.contents.weights == b.contents.weights and a.contents.preprocessing == b.contents.preprocessing:
             notes.append(f"{a.title} and {b.title} are the same weights under two names")
         elif a.grams.sites == b.grams.sites and all(
-            torch.equal(a.grams.packed[k], b.grams.packed[k]) for k in a.grams.packed if k in b.grams.packed
+            torch.equal(mine, theirs) and mine.any()  # all zero: features that are the same for all pictures
+            for mine, theirs in ((a.grams.packed[k], b.grams.packed[k]) for k in a.grams.packed if k in b.grams.packed)
         ):
             notes.append(f"{a.title} and {b.title} have different weights but bit-identical features: one is mistaken")
     return notes
@@ -102,11 +101,17 @@ def _constant_sites(records: Sequence[ModelRecord], tokens: str, found: Cka) -> 
     for record, start in zip(records, _starts(records), strict=True):
         sites = record.grams.sites
         if constant := [name for name, value in zip(sites, own[start:], strict=False) if value.isnan()]:
-            where[", ".join(constant)].append(record.title)
+            where["every layer" if len(constant) == len(sites) else _few(constant)].append(record.title)
     return [
-        f"{tokens} features of {', '.join(titles)} are the same for all pictures at {sites}: there is no similarity"
+        f"{tokens} features of {_few(titles)} are the same for all pictures at {sites}: there is no similarity"
         for sites, titles in where.items()
     ]
+
+
+def _few(names: Sequence[str], most: int = 7) -> str:
+    """A list that fits into a sentence."""
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _pair_label(a: ModelRecord, b: ModelRecord) -> Label:
@@ -124,7 +129,7 @@ def _add_last_layers(
         full = torch.full((len(records), len(records)), torch.nan, dtype=torch.float64)
         full[place[:, None], place[None, :]] = matrix[last[:, None], last[None, :]]
         results.maps[f"models/cka.last.{tokens}{suffix}"] = full
-    protocol = having[0].settings["protocol"]
+    protocol, tables = having[0].settings["protocol"], []
     for (i, a), (j, b) in combinations(enumerate(having), 2):
         where = (last[i], last[j])
         value, low, high, null = (side[where].reshape(1) for side in sides.values())
@@ -132,7 +137,8 @@ def _add_last_layers(
         options["variant"] = f"{tokens} with {b.title}"
         rows = tidy(_pair_label(a, b), "cka", value, low=low, high=high, **options)
         nulls = tidy(_pair_label(a, b), "cka_null", null, **options)
-        results.extend([_at_layer(rows, a.depth), _at_layer(nulls, a.depth)])
+        tables += [_at_layer(rows, a.depth), _at_layer(nulls, a.depth)]
+    results.extend(tables)  # at once: 20 models have 190 pairs
 
 
 def _at_layer(rows: pl.DataFrame, layer: int) -> pl.DataFrame:
@@ -176,7 +182,7 @@ def pair_table(having: Sequence[ModelRecord], tokens: str, found: Cka) -> pl.Dat
 
 def _add_similarities(records: Sequence[ModelRecord], results: Results, advance: Advance) -> None:
     """Exact CKA, Procrustes, RSA and mutual neighbours of the last layers' pooled features, each with its null."""
-    n = min(len(records[0].store), MOST_PICTURES)
+    n, tables = min(len(records[0].store), MOST_PICTURES), []
     for pooling, tokens in VARIANTS.items():
         having = [record for record in records if pooling in record.contents.poolings]
         features = [record.store.features(pooling, record.depth - 1)[:n] for record in having]
@@ -195,9 +201,11 @@ def _add_similarities(records: Sequence[ModelRecord], results: Results, advance:
                     measure = f"similarity_{similarity.name}" + ("_null" if side else "")
                     rows = tidy(_pair_label(a, b), measure, torch.tensor([number]), axes=("layer",), n=n,
                                 variant=f"{tokens} with {b.title}")  # fmt: skip
-                    results.extend([_at_layer(rows, a.depth)])
-            for record in having:
-                matrix[0][records.index(record), records.index(record)] = 1
+                    tables.append(_at_layer(rows, a.depth))
+            for record, x in zip(having, features, strict=True):
+                if (x != x[0]).any():  # constant features are like nothing, not even like themselves
+                    matrix[0][records.index(record), records.index(record)] = 1
             results.maps[f"models/similarity.{similarity.name}.{tokens}"] = matrix[0]
             results.maps[f"models/similarity.{similarity.name}.{tokens}.null"] = matrix[1]
+    results.extend(tables)
     results.notes = list(dict.fromkeys(results.notes))

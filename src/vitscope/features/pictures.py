@@ -108,4 +108,7 @@ def read_labels(path: Path) -> dict[str, str]:
         rows = rows[1:]
     if not rows or any(len(row) != 2 for row in rows):
         raise BadData(f"{path} is not a table of labels: expected two columns, path and class")
-    return {picture.strip().replace("\\", "/"): name.strip() for picture, name in rows}
+    table = {picture.strip().replace("\\", "/"): name.strip() for picture, name in rows}
+    if not any(table.values()):
+        raise BadData(f"{path} names no classes: its second column is empty")
+    return {picture: name for picture, name in table.items() if name}  # the others have no label

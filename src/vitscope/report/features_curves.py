@@ -156,6 +156,8 @@ def clustering_figure(table: pl.DataFrame, measures: dict[str, str], title: str)
     note = f"k-means of {' and '.join(counts)}, k = number of classes; band: lowest to highest seed"
     if "purity" in measures:
         note += "; dashed: labels shuffled"
+    else:
+        note += "; normalised mutual information, adjusted Rand index (0 is chance)"
     headline(figure, title, note)
     return figure
 
@@ -181,7 +183,8 @@ def residual_figure(table: pl.DataFrame) -> Figure:
     names = {"attention/cls": "attention, CLS", "attention/spatial": "attention, spatial", "mlp/cls": "MLP, CLS",
              "mlp/spatial": "MLP, spatial"}  # fmt: skip
     labels = {"skip_over_branch": "|skip| / |branch|", "residual_cka": "CKA of skip with branch"}
-    rows = [[Panel(m, v, names[v], label) for v in names if v in there] for m, label in labels.items()]
+    given = set(table["measure"])  # features that are the same for all pictures have no CKA
+    rows = [[Panel(m, v, names[v], label) for v in names if v in there] for m, label in labels.items() if m in given]
     figure, grid = curves(table, rows, width=2.6)
     panels = [pair for row in grid for pair in row]
     ratios = [axes for axes, panel in panels if panel.measure == "skip_over_branch"]
@@ -196,13 +199,14 @@ def residual_figure(table: pl.DataFrame) -> Figure:
     if lowest < SMALLEST_RATIO:
         lowest = SMALLEST_RATIO
         note += f"; ratios below {SMALLEST_RATIO:g} are off the scale"
-    if table.filter(pl.col("measure") == "residual_cka")["ci_low"].is_nan().all():
-        note += "; too few pictures for an interval of CKA"
-    floor = min(0.0, _reach(similar)[0])
     for axes in ratios:
         axes.set_ylim(lowest, highest)
-    for axes in similar:
-        axes.set_ylim(floor, 1.02)
+    if similar:
+        floor = min(0.0, _reach(similar)[0])
+        for axes in similar:
+            axes.set_ylim(floor, 1.02)
+        if table.filter(pl.col("measure") == "residual_cka")["ci_low"].is_nan().all():
+            note += "; too few pictures for an interval of CKA"
     headline(figure, "Who writes into the residual stream?", note)
     return figure
 

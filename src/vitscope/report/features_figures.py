@@ -53,7 +53,7 @@ def draw_features(results: Results, folder: Path, formats: Sequence[str] = ("png
             counts = table.filter(pl.col("measure").str.starts_with("similarity_"))["n"]
             figures["similarities"] = similarity_figure(maps, models, titles, int(counts.max()))  # type: ignore[arg-type]
         if "purity" in measures:
-            both = {"nmi": "normalised mutual information", "ari": "adjusted Rand index"}
+            both = {"nmi": "NMI", "ari": "ARI"}
             title = "Do features of a class lie together?"
             figures["purity"] = clustering_figure(table, {"purity": "purity"}, title)
             figures["nmi-ari"] = clustering_figure(table, both, "Clusters against classes")

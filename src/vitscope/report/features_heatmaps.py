@@ -84,9 +84,11 @@ def last_layer_figure(maps: dict[str, Tensor], models: list[Model], pictures: in
         panel.set_title(TOKEN_TITLES[kind])
         widest = max(widest, float(np.nanmax(sides[3], initial=0.0)))
     colour_bar(figure, image, panels, "CKA")
-    note = f"{pictures} pictures; features that have nothing in common score 0 ± {2 * widest:.2f} (two deviations)"
+    note = f"{pictures} pictures"
+    if widest > 0:
+        note += f"; features that have nothing in common score 0 ± {2 * widest:.2f} (two deviations)"
     if any(maps[f"models/cka.last.{kind}"].isnan().any() for kind in kinds):
-        note += "; grey: no such token"
+        note += "; grey: no such token, or the same for all pictures"
     headline(figure, "How alike are the last layers?", note)
     return figure
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 import polars as pl
 from rich import box
 from rich.table import Table
@@ -85,4 +87,6 @@ def _pairs(table: pl.DataFrame, most: int = 10) -> list[Table]:
 
 
 def _score(row: dict[str, float]) -> str:
+    if isnan(row["value"]):
+        return "none: features are the same for all pictures"
     return f"{row['value']:.3f} ({row['ci_low']:.3f} to {row['ci_high']:.3f}), null 0 ± {2 * row['null']:.3f}"

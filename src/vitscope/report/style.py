@@ -95,7 +95,8 @@ def model_styles(models: Sequence[tuple[str, str]]) -> dict[str, ModelStyle]:
         turn = seen.get(key, 0)
         seen[key] = turn + 1
         how = teaching(key)
-        styles[title] = ModelStyle(title, how.colour, how.marker, lines[turn % len(lines)], filled=turn % 2 == 0)
+        filled = (turn + turn // len(lines)) % 2 == 0  # eight models of a teaching before two look alike
+        styles[title] = ModelStyle(title, how.colour, how.marker, lines[turn % len(lines)], filled)
     return styles
 
 
