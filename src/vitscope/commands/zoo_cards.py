@@ -14,10 +14,10 @@ from vitscope.models.card import ModelCard
 from vitscope.teachings import TEACHINGS, teaching
 
 MEASURES = {"unc": "UNC", "nat": "NAT", "pck": "PCK", "jf": "J&F", "purity": "parts", "iou": "IoU"}
-NARROW = 76  # columns: below, only k-NN is shown
+NARROW = 80  # columns: below, only k-NN is shown
 LEGEND = (
     "k-NN of species: UNC appearance-free, NAT nature-like; PCK@0.1 of keypoints; J&F of videos; purity of part "
-    "clusters; IoU of the best head's CLS attention. `vitscope models zoo/NAME` shows a card."
+    "clusters; IoU of the best head's CLS attention; met: targets. `vitscope models zoo/NAME` shows a card."
 )
 POINTS = 6  # of the learning curve
 BARS = "▁▂▃▄▅▆▇█"
@@ -26,10 +26,10 @@ BARS = "▁▂▃▄▅▆▇█"
 def cards_table(cards: Iterable[ModelCard], width: int) -> RenderableType:
     """A line per card, in the order of the teachings. width: of the terminal, in columns."""
     measures = MEASURES if width >= NARROW else {key: MEASURES[key] for key in ("unc", "nat")}
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     table.add_column("name", no_wrap=True, style="bold")
     table.add_column("teaching", no_wrap=True)
-    for heading in ("images", "CPU", *measures.values(), "targets"):
+    for heading in ("images", "CPU", *measures.values(), "met"):
         table.add_column(heading, justify="right", no_wrap=True)
     for card in sorted(cards, key=lambda card: list(TEACHINGS).index(card.teaching)):
         about = card.provenance
@@ -42,7 +42,7 @@ def cards_table(cards: Iterable[ModelCard], width: int) -> RenderableType:
             *(f"{figures[key]['mean']:.2f}" if key in figures else "-" for key in measures),
             _met(about),
         )
-    return Group(table, Text(LEGEND, style="dim"))
+    return Group(table, Text(f"\n{LEGEND}", style="dim"))
 
 
 def card_page(card: ModelCard) -> RenderableType:
@@ -112,14 +112,14 @@ def _met(about: Mapping[str, Any]) -> Text:
     met = sum(target["met"] for target in targets)
     if not targets:
         return Text("-")
-    return Text(f"{met} of {len(targets)}", style="green" if met == len(targets) else "yellow")
+    return Text(f"{met}/{len(targets)}", style="green" if met == len(targets) else "yellow")
 
 
 def _curve_table(curve: Sequence[Mapping[str, float]]) -> Table:
     step = max(1, -(-len(curve) // POINTS))
     rows = curve[::-1][::step][::-1]
     names = [name for name in rows[-1] if name not in ("images", "cpu_seconds")]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for heading in ("images", "CPU", *(name.replace("knn_", "k-NN ") for name in names)):
         table.add_column(heading, justify="right", no_wrap=True)
     for point in rows:
@@ -129,25 +129,26 @@ def _curve_table(curve: Sequence[Mapping[str, float]]) -> Table:
 
 
 def _exam(exam: Mapping[str, Any]) -> list[RenderableType]:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("measure", overflow="fold")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("measure", min_width=12)
     table.add_column("figure", no_wrap=True)
     table.add_column("over layers", no_wrap=True)
-    table.add_column("beside it", overflow="fold")
+    table.add_column("beside it")
     for name, value in exam["figures"].items():
         curve = max(exam["layers"][name].values(), key=max)
         table.add_row(
             exam["measures"].get(name, name),
-            f"{value['mean']:.3f} ({value['low']:.3f}-{value['high']:.3f})",
+            f"{value['mean']:.3f}\n{value['low']:.3f}-{value['high']:.3f}",
             Text(f"{sparkline(curve)}\n{value.get('at', '')}"),
-            Text(", ".join(f"{other} {number:.3f}" for other, number in exam["beside"][name].items())),
+            Text("\n".join(f"{number:.3f} {other}" for other, number in exam["beside"][name].items())),
         )
-    how = f"Mean and interval ({exam['interval']}); the figure of a layer is: {exam['layer_choice']}."
-    parts: list[RenderableType] = [table, Text(how, style="dim")]
+    how = f"Mean and interval ({exam['interval']}). Layer: {exam['layer_choice']}."
+    parts: list[RenderableType] = [table, Text(f"\n{how}", style="dim")]
     if exam["targets"]:
         parts.append(Text("\nTargets", style="bold"))
     for target in exam["targets"]:
         word = Text("met      ", style="green") if target["met"] else Text("not met  ", style="bold red")
-        missed = f"; missed: {target['missed']}" if "missed" in target else ""
-        parts.append(word + Text(f"{target['name']}: {target['asked']}{missed}"))
+        missed = target.get("missed", target["asked"])
+        only = "" if missed == target["asked"] else f"; missed: {missed}"  # of several conditions, the one that fails
+        parts.append(word + Text(f"{target['name']}: {target['asked']}{only}"))
     return parts

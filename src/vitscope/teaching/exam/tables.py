@@ -24,7 +24,9 @@ def report(exam: Exam) -> Group:
 
 def figures_table(exam: Exam) -> Table:
     """A row per network and baseline, a column per measure; below each mean half its interval."""
-    table = Table(title="What the zoo can do", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        title="What the zoo can do", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0)
+    )
     table.add_column("network", no_wrap=True)
     for heading in HEADINGS.values():
         table.add_column(heading, justify="right", no_wrap=True)
@@ -40,17 +42,17 @@ def figures_table(exam: Exam) -> Table:
 
 
 def targets_table(exam: Exam) -> Table:
-    table = Table(title="Targets", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("target", overflow="fold")
+    table = Table(title="Targets", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("target")
     table.add_column("figure", no_wrap=True)
-    table.add_column("asked", overflow="fold")
-    table.add_column("beside it", overflow="fold")
+    table.add_column("asked")
+    table.add_column("beside it", no_wrap=True)
     table.add_column("", no_wrap=True)
     for verdict in exam.verdicts:
         value = verdict.figure
         shown = Text(f"{value.mean:.3f}\n{value.low:.3f}-{value.high:.3f}")
         others = exam.beside(verdict.target.measure).items()
-        beside = ", ".join(f"{name} {other.mean:.3f}" for name, other in others)
+        beside = "\n".join(f"{other.mean:.3f} {name}" for name, other in others)
         table.add_row(
             Text(verdict.target.name),
             Text.assemble(shown, f"\n{value.at}"),
