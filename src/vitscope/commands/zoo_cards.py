@@ -130,7 +130,7 @@ def _curve_table(curve: Sequence[Mapping[str, float]]) -> Table:
 
 def _exam(exam: Mapping[str, Any]) -> list[RenderableType]:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("measure", min_width=12)
+    table.add_column("measure", min_width=15)
     table.add_column("figure", no_wrap=True)
     table.add_column("over layers", no_wrap=True)
     table.add_column("beside it")
