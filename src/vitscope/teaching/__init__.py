@@ -1,7 +1,8 @@
 """Six ways to teach a Vision Transformer, and one training loop for all of them.
 
 One file per teacher (supervised, clip, dino, moco, mae, beit) reads like the method's description; the rest is shared:
-augmentation, data, optimiser, schedule, checkpoints, model cards. Imports `models` and `data` of vitscope only.
+augmentation, data, optimiser, schedule, checkpoints, model cards. Imports `models` and `data` of vitscope only; but the
+zoo's driver also asks `exam/`, which stands above all measures.
 """
 
 from __future__ import annotations
