@@ -264,7 +264,7 @@ def test_labels_with_one_class_or_lonely_pictures(tmp_path: Path) -> None:
     assert "pictures are not clustered: there is only one class" in same.notes
     names = dict(zip([f"{i:04}.png" for i in range(8)], "aaaabbbc", strict=True))
     lonely = features([tiny()], folder, labels=names, projections=False)
-    assert any(note.startswith("1 classes have a single picture") for note in lonely.notes)
+    assert any(note.startswith("1 class has a single picture") for note in lonely.notes)
 
 
 def test_masks_without_objects(tmp_path: Path) -> None:

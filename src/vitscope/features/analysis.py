@@ -22,6 +22,7 @@ from vitscope.results import Results, tidy, tidy_mean
 VARIANTS = {"cls": "cls", "mean": "spatial"}  # pooling in the store -> name of the tokens in tables
 MOST_POINTS = 2000  # pictures in projections and for dimensions: more change nothing and cost minutes
 LEAST_POINTS = 10
+_LONELY = "no cluster can be right about it"
 
 
 def analyse_model(
@@ -94,7 +95,7 @@ def _add_image_clusters(record: ModelRecord, results: Results, seeds: int, progr
         results.notes.append(f"pictures are not clustered: {refusal}")
         return
     if lonely := single_members(labels):
-        results.notes.append(f"{lonely} classes have a single picture: no cluster can be right about them")
+        results.notes.append(f"{lonely} {'classes have' if lonely > 1 else 'class has'} a single picture: {_LONELY}")
     for pooling in record.contents.poolings:
         with progress(f"{record.title}: clusters ({VARIANTS[pooling]})", record.depth) as advance:
             layers = _counted(_layers(record, pooling), advance)
@@ -115,7 +116,9 @@ def _add_region_clusters(record: ModelRecord, results: Results, seeds: int, prog
         results.notes.append(f"regions are not clustered: {refusal}")
         return
     if lonely := single_members(regions.category):
-        results.notes.append(f"{lonely} categories have a single region: no cluster can be right about them")
+        results.notes.append(
+            f"{lonely} {'categories have' if lonely > 1 else 'category has'} a single region: {_LONELY}"
+        )
     with progress(f"{record.title}: clusters (regions)", record.depth) as advance:
         layers = _counted((regions.features[:, layer] for layer in range(record.depth)), advance)
         found = cluster_layers(layers, regions.category, protocol=record.settings["protocol"], seeds=seeds)

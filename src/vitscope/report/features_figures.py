@@ -34,6 +34,8 @@ CLASS_COLOURS = (
     "#ea0d44", "#60dcf7", "#f7a5b2", "#7b6dce", "#dcc089", "#890d36", "#36890d", "#89dcc0", "#a5607b", "#976d44",
 )  # fmt: skip
 NAMED_CLASSES = len(CLASS_COLOURS)  # more cannot be told apart by colour: they are drawn, but not named
+NAMES = ("cka-models", *(f"cka-depth-{kind}" for kind in TOKEN_TITLES), "similarities", "purity", "nmi-ari", "residual",
+         "dimensions", "projections")  # fmt: skip
 
 
 def draw_features(results: Results, folder: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
@@ -64,7 +66,12 @@ def draw_features(results: Results, folder: Path, formats: Sequence[str] = ("png
         if any(key.endswith("/projection.pca") for key in maps):
             classes: list[str] = next((about["classes"] for about in results.provenance if about.get("classes")), [])
             figures["projections"] = projection_figure(maps, models, classes)
-        return [path for name, f in figures.items() for path in save_figure(f, folder, name, formats=formats)]
+        written = [path for name, f in figures.items() for path in save_figure(f, folder, name, formats=formats)]
+    for name in NAMES:  # of an earlier study in this folder that had what this one lacks
+        if name not in figures:
+            for suffix in formats:
+                (folder / f"{name}.{suffix}").unlink(missing_ok=True)
+    return written
 
 
 def projection_figure(maps: dict[str, Tensor], models: list[Model], classes: list[str]) -> Figure:
