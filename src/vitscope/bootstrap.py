@@ -26,6 +26,12 @@ def mean_interval(values: Tensor, *, resamples: int = RESAMPLES, level: float = 
     if n < 2:
         return torch.full((2, *values.shape[1:]), torch.nan, dtype=torch.float64)
     means = resampling_counts(n, resamples, seed) @ values.double().reshape(n, -1) / n  # (R, X)
+    return percentile_interval(means, level).reshape(2, *values.shape[1:])
+
+
+def percentile_interval(samples: Tensor, level: float = LEVEL) -> Tensor:
+    """The middle `level` of resampled values: (R, ...) -> (2, ...), low and high; NaN where a sample is NaN."""
     tail = (1 - level) / 2
-    interval = torch.quantile(means, torch.tensor([tail, 1 - tail], dtype=torch.float64), dim=0)
-    return interval.reshape(2, *values.shape[1:])
+    rows = np.ascontiguousarray(samples.double().cpu().flatten(1).numpy().T)
+    interval = np.quantile(rows, (tail, 1 - tail), axis=1, overwrite_input=True)  # selects, where torch would sort
+    return torch.from_numpy(interval).reshape(2, *samples.shape[1:])

@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from vitscope.progress import shown
-from vitscope.report.study import write_report
+from vitscope.report.figures import draw_figures
+from vitscope.report.page import write_page
 from vitscope.study.estimate import estimate
 from vitscope.study.file import StudyFile, read_study
 from vitscope.study.folder import MARK, StudyFolder
@@ -43,13 +44,15 @@ def run(study: Path, /, *, dry_run: bool = False, out: Path | None = None) -> No
 
 
 def conclude(study: StudyFile) -> Path:
-    """Run a study, write its report, and say what came of it; returns the page."""
+    """Run a study, write its page and figures, and say what came of it; returns the page."""
     console = Console()
     outcome = run_study(study, progress=shown)
-    page = write_report(outcome, study.out)
-    for line in closing_lines(outcome):
+    page = write_page(outcome, study.out / "report.html")
+    for line in [*closing_lines(outcome), f"page: {page}"]:
         console.print(line, highlight=False, soft_wrap=True)
-    console.print(f"page: {page}", highlight=False, soft_wrap=True)
+    with console.status("drawing the figures for papers"):
+        draw_figures(outcome, study.out / "figures")
+    console.print(f"figures: {study.out / 'figures'}", highlight=False, soft_wrap=True)
     return page
 
 

@@ -16,7 +16,7 @@ from statistics import NormalDist
 import torch
 from torch import Tensor
 
-from vitscope.bootstrap import LEVEL, RESAMPLES, resampling_counts
+from vitscope.bootstrap import LEVEL, RESAMPLES, percentile_interval, resampling_counts
 from vitscope.features.hsic import LEAST, pack, u_centre, unpack
 
 BOOTSTRAP_FROM = 8  # blocks; with fewer, intervals come from leaving out pictures
@@ -104,12 +104,11 @@ def _bootstrap(groups: Tensor) -> tuple[Tensor, Tensor]:
     counts = resampling_counts(len(groups), RESAMPLES)  # (R, G)
     own = counts @ groups.diagonal(dim1=-1, dim2=-2)  # (R, S)
     own = own.masked_fill(own <= 0, torch.nan).sqrt()
-    tail = torch.tensor([(1 - LEVEL) / 2, (1 + LEVEL) / 2], dtype=torch.float64)
-    low, high = torch.empty(sites, sites, dtype=torch.float64), torch.empty(sites, sites, dtype=torch.float64)
-    for site in range(sites):
-        sampled = (counts @ groups[:, site]) / own / own[:, site : site + 1]  # (R, S)
-        low[site], high[site] = torch.quantile(sampled.T.contiguous(), tail, dim=1)
-    return low, high
+    interval = torch.empty(2, sites, sites, dtype=torch.float64)
+    for site in range(sites):  # similarity is symmetric
+        sampled = (counts @ groups[:, site, site:]) / own[:, site:] / own[:, site : site + 1]  # (R, S - site)
+        interval[:, site, site:] = interval[:, site:, site] = percentile_interval(sampled)
+    return interval[0], interval[1]
 
 
 def _jackknife(rows: Tensor, members: Tensor, value: Tensor, equal: bool) -> tuple[Tensor, Tensor]:

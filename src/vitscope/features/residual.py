@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from vitscope.bootstrap import LEVEL, RESAMPLES, resampling_counts
+from vitscope.bootstrap import RESAMPLES, percentile_interval, resampling_counts
 from vitscope.features.cka import BOOTSTRAP_FROM, GROUPS
 from vitscope.features.gram import BlockRows, BlockStatistic, part_grams, token_grams, token_kinds
 from vitscope.models.layout import TokenLayout
@@ -109,6 +109,5 @@ def _interval(cross: Tensor, skip: Tensor, branch: Tensor, blocks: int) -> tuple
     filled = skip.flatten(1).sum(1).sort(descending=True).indices[:used]
     counts = resampling_counts(len(filled), RESAMPLES)
     sampled = _normalised(*(torch.einsum("rg,g...->r...", counts, x[filled]) for x in (cross, skip, branch)))
-    tail = torch.tensor([(1 - LEVEL) / 2, (1 + LEVEL) / 2], dtype=torch.float64)
-    low, high = torch.quantile(sampled.flatten(1).T.contiguous(), tail, dim=1)
-    return low.reshape(cross.shape[1:]), high.reshape(cross.shape[1:])
+    low, high = percentile_interval(sampled)
+    return low, high

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from vitscope.attention.head_kinds import direction
 from vitscope.attention.kinds import KINDS
+from vitscope.report.attention_mosaic import Mosaic
 from vitscope.report.style import FAINT, HEAT, INK, SEQUENTIAL, ModelStyle, model_styles, save_figure, styled
 from vitscope.results import Results
 
@@ -63,14 +64,13 @@ def cls_mosaic(title: str, maps: Tensor, what: str = "CLS") -> Figure:
     Each map has its own scale, since what matters is where a head looks; but never finer than from 0 to three times
     its mean, so that an even map looks even.
     """
-    figure, axes = _mosaic(maps.shape[0], maps.shape[1], maps.shape[2] / maps.shape[3])
+    mosaic = Mosaic(maps.shape[0], maps.shape[1], maps.shape[2] / maps.shape[3])
     for layer in range(maps.shape[0]):
         for head in range(maps.shape[1]):
             values = maps[layer, head].numpy()
-            axes[layer, head].imshow(values, cmap=HEAT, vmin=0, vmax=max(values.max(), 3 * values.mean()))
+            mosaic.show(layer, head, values, cmap=HEAT, vmin=0, vmax=max(values.max(), 3 * values.mean()))
     where = "where CLS looks" if what == "CLS" else f"where attention falls, {what}"
-    _finish_mosaic(figure, title, f"{where} (mean over pictures)")
-    return figure
+    return mosaic.titled(title, f"{where} (mean over pictures)")
 
 
 def aligned_mosaic(title: str, maps: dict[str, Tensor]) -> Figure:
@@ -80,32 +80,24 @@ def aligned_mosaic(title: str, maps: dict[str, Tensor]) -> Figure:
     h, w = (aligned.shape[2] + 1) // 2, (aligned.shape[3] + 1) // 2
     reach_i, reach_j = (3 * h) // 4, (3 * w) // 4  # offsets beyond it are seen by few sources: noise
     crop = aligned[:, :, h - 1 - reach_i : h + reach_i, w - 1 - reach_j : w + reach_j]
-    figure, axes = _mosaic(layers, heads, crop.shape[2] / crop.shape[3])
-    present = set()
+    mosaic = Mosaic(layers, heads, crop.shape[2] / crop.shape[3])
     for layer in range(layers):
         for head in range(heads):
-            panel: Axes = axes[layer, head]
             values = crop[layer, head].numpy()  # never finer than 5 times uniform attention: an even head looks even
-            panel.imshow(np.sqrt(values), cmap=SEQUENTIAL, vmin=0, vmax=np.sqrt(max(values.max(), 5 / (h * w))))
+            most = max(values.max(), 5 / (h * w))
+            mosaic.show(layer, head, np.sqrt(values), cmap=SEQUENTIAL, vmin=0, vmax=np.sqrt(most))
             name = KINDS[int(kind[layer, head])]
-            present.add(name)
-            for spine in panel.spines.values():
-                spine.set(visible=True, color=KIND_COLOURS[name], linewidth=0.8 if name == "global" else 2.4)
-            if name in ("offset local", "axial local"):
-                text = (
-                    _arrow(*offset[layer, head].tolist())
-                    if name == "offset local"
-                    else ("\u2195" if axis[layer, head] else "\u2194")
-                )
-                panel.text(0.97, 0.03, text, transform=panel.transAxes, ha="right", va="bottom", fontsize=7,
-                           color=INK, bbox={"facecolor": "white", "alpha": 0.75, "pad": 0.6, "lw": 0})  # fmt: skip
+            mosaic.frame(layer, head, KIND_COLOURS[name], 0.8 if name == "global" else 2.4)
+            if name == "offset local":
+                mosaic.note(layer, head, _arrow(*offset[layer, head].tolist()))
+            elif name == "axial local":
+                mosaic.note(layer, head, "\u2195" if axis[layer, head] else "\u2194")
     counts = {name: int((kind == KINDS.index(name)).sum()) for name in KINDS}
     handles = [Patch(facecolor="none", edgecolor=KIND_COLOURS[k], linewidth=2.4, label=f"{k} ({counts[k]})")
-               for k in KINDS if k in present]  # fmt: skip
-    figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0.0, -0.005), ncols=len(handles), fontsize=8,
-                  handlelength=1.2, columnspacing=1.4)  # fmt: skip
-    _finish_mosaic(figure, title, "attention by offset from the token that looks; frame: kind of head")
-    return figure
+               for k in KINDS if counts[k]]  # fmt: skip
+    mosaic.figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0.0, -0.005), ncols=len(handles),
+                         fontsize=8, handlelength=1.2, columnspacing=1.4)  # fmt: skip
+    return mosaic.titled(title, "attention by offset from the token that looks; frame: kind of head")
 
 
 def _arrow(down: int, across: int) -> str:
@@ -116,31 +108,6 @@ def _arrow(down: int, across: int) -> str:
     sign = (int(np.sign(down)), int(np.sign(across)))
     far = max(abs(down), abs(across))
     return arrows.get(sign, direction(down, across)) + (str(far) if far > 1 else "")
-
-
-def _mosaic(layers: int, heads: int, ratio: float) -> tuple[Figure, np.ndarray]:
-    side = 0.78 if heads <= 12 else 0.6
-    figure = Figure(figsize=(0.5 + heads * side, 1.0 + layers * side * ratio))
-    axes = figure.subplots(layers, heads, squeeze=False, gridspec_kw={"wspace": 0.1, "hspace": 0.1})
-    for layer in range(layers):
-        for head in range(heads):
-            panel: Axes = axes[layer, head]
-            panel.set(xticks=[], yticks=[])
-            panel.grid(False)
-            for spine in panel.spines.values():
-                spine.set_visible(False)
-            if head == 0:
-                panel.set_ylabel(f"{layer + 1}", rotation=0, ha="right", va="center", labelpad=6, fontsize=8)
-            if layer == 0:
-                panel.set_title(f"{head + 1}", fontsize=8, fontweight="normal", loc="center", pad=3)
-    return figure, axes
-
-
-def _finish_mosaic(figure: Figure, title: str, what: str) -> None:
-    height = figure.get_figheight()
-    figure.text(0.0, 1 - 0.12 / height, title, va="top", fontsize=11, fontweight="bold", color=INK)
-    figure.text(0.0, 1 - 0.36 / height, f"{what}\nrows: layers, columns: heads", va="top", fontsize=8, color=FAINT)
-    figure.subplots_adjust(left=0.05, right=1, top=1 - 0.92 / height, bottom=0.01)
 
 
 def distance_figure(table: pl.DataFrame) -> Figure:

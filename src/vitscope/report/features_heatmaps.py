@@ -34,9 +34,10 @@ def model_heatmap(axes: Axes, matrix: np.ndarray, models: list[Model], *, low: n
             value = matrix[i, j]
             if np.isnan(value):
                 continue
-            text = f"{value:.2f}".replace("-0.00", "0.00")
+            text = f"{value:.2f}"
             if low is not None and high is not None and count <= 4 and i != j and not np.isnan(low[i, j]):
                 text += f"\n{low[i, j]:.2f} to {high[i, j]:.2f}"
+            text = text.replace("-0.00", "0.00")
             axes.text(j, i, text if count <= 14 else text.replace("0.", "."), ha="center", va="center", fontsize=size,
                       linespacing=1.5, color="white" if value > 0.55 else INK)  # fmt: skip
     name_models(axes, models, rows=name_rows)

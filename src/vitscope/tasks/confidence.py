@@ -7,7 +7,7 @@ import torch
 from scipy.stats import binom
 from torch import Tensor
 
-from vitscope.bootstrap import LEVEL, RESAMPLES, resampling_counts
+from vitscope.bootstrap import LEVEL, RESAMPLES, percentile_interval, resampling_counts
 
 
 def proportion_interval(hits: Tensor, *, level: float = LEVEL) -> Tensor:
@@ -45,8 +45,7 @@ def grouped_ratio_interval(
         members = (groups == group).nonzero().flatten()
         counts[:, members] = resampling_counts(len(members), seed=seed + group)
     scores = _ratio(counts, successes, totals, groups)  # (R, ...)
-    tail = (1 - level) / 2
-    return torch.quantile(scores, torch.tensor([tail, 1 - tail], dtype=torch.float64), dim=0)
+    return percentile_interval(scores, level)
 
 
 def _ratio(counts: Tensor, successes: Tensor, totals: Tensor, groups: Tensor) -> Tensor:

@@ -37,6 +37,7 @@ class Worker:
         self.decoded_bytes = decoded_bytes
         self.role = ""
         self.decoded = ExitStack()
+        gc.freeze()  # libraries stay: not to be searched by every collection below
 
     def __enter__(self) -> Worker:
         return self

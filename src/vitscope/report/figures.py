@@ -1,4 +1,4 @@
-"""The report of a study: the page, and every figure as PNG, SVG and PDF."""
+"""The figures of a study for papers and talks: PNG, SVG and PDF. The page draws its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import polars as pl
 
 from vitscope.report.attention_figures import draw_attention
 from vitscope.report.features_figures import draw_features
-from vitscope.report.page import write_page
 from vitscope.report.style import save_figure, styled
 from vitscope.report.tasks_figures import layers_figure, table_figure
 from vitscope.results import Results
@@ -18,20 +17,20 @@ from vitscope.tasks.table import best_layers
 FORMATS = ("png", "svg", "pdf")
 
 
-def write_report(outcome: StudyOutcome, folder: Path) -> Path:
-    """Write report.html and figures/ into the study's folder; returns the page."""
-    figures = folder / "figures"
+def draw_figures(outcome: StudyOutcome, folder: Path) -> list[Path]:
+    """Write every figure that the results allow, in every format; returns the files."""
     results = outcome.results
+    paths = []
     if _has(results, "attention_distance"):
-        draw_attention(results, figures, formats=FORMATS)
+        paths += draw_attention(results, folder, formats=FORMATS)
     if _has(results, "effective_rank"):
-        draw_features(results, figures, formats=FORMATS)
+        paths += draw_features(results, folder, formats=FORMATS)
     table = best_layers(results.table)
     if table.columns:
         with styled():
-            save_figure(layers_figure(results.table, table), figures, "tasks-by-layer", formats=FORMATS)
-            save_figure(table_figure(table), figures, "best-layers", formats=FORMATS)
-    return write_page(outcome, folder / "report.html")
+            paths += save_figure(layers_figure(results.table, table), folder, "tasks-by-layer", formats=FORMATS)
+            paths += save_figure(table_figure(table), folder, "best-layers", formats=FORMATS)
+    return paths
 
 
 def _has(results: Results, measure: str) -> bool:
