@@ -24,7 +24,7 @@ PICTURES, SHARDS = 320, 4  # all tokens of 96 pictures fill a shard
 
 def start(pictures: Path, out: Path) -> subprocess.Popen[bytes]:
     """`vitscope extract` as a user starts it."""
-    arguments = ["extract", "zoo/fs", "--images", pictures, "--out", out, "--pooling", "tokens", "--dtype", "float32",
+    arguments = ["extract", "zoo/fs", "--images", str(pictures), "--out", str(out), "--pooling", "tokens", "--dtype", "float32",
                  "--batch-size", "32"]  # fmt: skip
     return subprocess.Popen(
         [COMMAND, *arguments],

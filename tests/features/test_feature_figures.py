@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
+from PIL import Image
 from rich.console import Console
 
 from tests.features.made import tiny, write_pictures
@@ -15,11 +18,12 @@ from vitscope.features.store import FeatureStore
 from vitscope.features.study import features
 from vitscope.models.backbone import Backbone
 from vitscope.report.features_curves import CROWD, clustering_figure
-from vitscope.report.features_figures import draw_features
-from vitscope.report.features_heatmaps import depth_figure
+from vitscope.report.features_figures import class_colour, draw_features
+from vitscope.report.features_heatmaps import depth_figure, last_layer_figure
 from vitscope.report.features_summary import summarise_features
-from vitscope.report.style import save_figure, styled
+from vitscope.report.style import model_styles, save_figure, styled
 from vitscope.results import Results
+from vitscope.teachings import TEACHINGS
 
 ALWAYS = {"cka-depth-cls", "cka-depth-spatial", "cka-depth-all", "residual", "dimensions", "projections"}
 PAIRS = {"cka-models", "similarities"}
@@ -54,6 +58,51 @@ def test_two_models_of_different_depth(folder: Path, tmp_path: Path) -> None:
     assert f"{value['ci_low'][0]:.3f}" in text
     label = (tmp_path / "cka-models.svg").read_text()
     assert f"{value['value'][0]:.2f}" in label  # text stays text in the SVG
+
+
+def test_pictures_are_counted_not_regions_and_old_figures_go(tmp_path: Path) -> None:
+    folder = write_pictures(tmp_path / "p", 12)
+    (tmp_path / "m").mkdir()
+    for i in range(12):
+        mask = np.zeros((32, 32), np.uint8)
+        for quarter in range(4):  # four regions of two categories
+            mask[16 * (quarter // 2) :, 16 * (quarter % 2) :] = 1 + quarter
+        Image.fromarray(mask).save(tmp_path / "m" / f"{i:04}.png")
+    masked = features([tiny("A")], folder, masks=tmp_path / "m", seeds=1, projections=False)
+    assert masked.table["n"].max() == 48
+    line = next(line for line in told(masked).splitlines() if line.strip().startswith("A "))
+    assert line.split()[1] == "12"
+    (tmp_path / "purity.svg").write_text("of an earlier study, which had labels")
+    draw_features(features([tiny("A")], folder, projections=False), tmp_path, formats=["svg"])
+    assert not (tmp_path / "purity.svg").exists()
+    assert (tmp_path / "residual.svg").exists()
+
+
+def test_features_that_never_vary_are_drawn_and_said_to_be_so(tmp_path: Path) -> None:
+    folder = write_pictures(tmp_path / "p", 1)
+    for i in range(1, 6):
+        (folder / f"{i:04}.png").write_bytes((folder / "0000.png").read_bytes())
+    results = features([tiny("A"), tiny("B", seed=1)], folder)
+    draw_features(results, tmp_path, formats=["svg"])
+    assert "none: features are the same for all pictures" in told(results)
+    assert "±" not in (tmp_path / "cka-models.svg").read_text()
+    assert "CKA" not in (tmp_path / "residual.svg").read_text()  # only norms are left
+
+
+def test_scores_have_no_negative_zeros(tmp_path: Path) -> None:
+    matrix = torch.tensor([[1.0, -0.001], [-0.001, 1.0]]).double()
+    maps = {f"models/cka.last.cls{side}": matrix for side in ("", ".low", ".high", ".null")}
+    with styled():
+        save_figure(last_layer_figure(maps, [("A", "fs"), ("B", "mae")], 9), tmp_path, "f", formats=["svg"])
+    assert "-0.00<" not in (tmp_path / "f.svg").read_text().replace("\u2212", "-")
+
+
+def test_eight_models_of_a_teaching_and_twenty_classes_look_different() -> None:
+    styles = model_styles([(str(i), "fs") for i in range(8)]).values()
+    assert len({(str(style.line), style.filled) for style in styles}) == 8
+    colours = {class_colour(i).lower() for i in range(20)}
+    assert len(colours) == 20
+    assert not colours & {teaching.colour.lower() for teaching in TEACHINGS.values()}
 
 
 def test_one_model_without_labels_and_without_cls(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 import torch
 from torch import Tensor
@@ -14,6 +16,7 @@ from vitscope.features.cka import cka
 from vitscope.features.gram import GramStatistic, NormGramStatistic, centre, gram, part_grams, token_grams
 from vitscope.features.hsic import u_centre
 from vitscope.models.layout import TokenLayout
+from vitscope.statistic import Statistic
 
 LAYOUT = TokenLayout(grid=(2, 3))
 
@@ -52,6 +55,24 @@ def test_merging_is_order_free() -> None:
         lambda statistic, indices: show_tokens(statistic, sites, indices),
         lambda grams: {**grams.packed, "numbers": grams.numbers, "members": grams.members},
         cuts=[0, 8, 24],
+    )
+
+
+def show_norms(statistic: Statistic, sites: list[Tensor], indices: Sequence[int]) -> None:
+    """Two sites per block of the network, norm1 and norm2."""
+    statistic.begin(make_batch(indices))
+    for site, x in enumerate(sites):
+        statistic.norms(site // 2, ("attention", "mlp")[site % 2], x[list(indices)])
+    statistic.end()
+
+
+def test_merging_norms_is_order_free() -> None:
+    sites = layers(24, 4)
+    check_order_free(
+        lambda: NormGramStatistic(LAYOUT, 2, block=8, scaled=True),
+        lambda statistic, indices: show_norms(statistic, sites, indices),
+        lambda grams: {**grams.packed, "numbers": grams.numbers, "members": grams.members},
+        cuts=[0, 8, 16, 24],
     )
 
 
@@ -153,11 +174,7 @@ def test_nan_and_infinity_are_refused_by_site() -> None:
 def test_norms_are_two_sites_per_block() -> None:
     sites = layers(8, 4)
     statistic = NormGramStatistic(LAYOUT, 2, block=8)
-    statistic.begin(make_batch(range(8)))
-    for layer in range(2):
-        statistic.norms(layer, "attention", sites[2 * layer])
-        statistic.norms(layer, "mlp", sites[2 * layer + 1])
-    statistic.end()
+    show_norms(statistic, sites, range(8))
     grams = statistic.result()
     assert grams.sites == ("norm1 1", "norm2 1", "norm1 2", "norm2 2")
     value = cka(grams.packed["all"], grams.members).value

@@ -13,7 +13,7 @@ from tests.features.made import check_order_free, inside, tiny
 from vitscope.data.batches import Batch, BatchAnnotations
 from vitscope.data.mask_folder import open_mask_folder
 from vitscope.features.dense import DenseRegionStatistic, dense_features, dense_size, tile_starts
-from vitscope.features.objects import RegionStatistic, region_weights
+from vitscope.features.objects import Regions, RegionStatistic, region_weights
 from vitscope.models.layout import TokenLayout
 from vitscope.statistic import Statistic
 
@@ -70,9 +70,13 @@ def test_merging_is_order_free() -> None:
     check_order_free(
         lambda: RegionStatistic(LAYOUT),
         lambda statistic, indices: show(statistic, TOKENS, indices, CATEGORIES),
-        lambda found: {"f": found.features, "c": found.category, "p": found.picture},
+        flat,
         cuts=[0, 1, 2, 5],
     )
+
+
+def flat(found: Regions) -> dict[str, torch.Tensor]:
+    return {"f": found.features, "c": found.category, "p": found.picture, "o": torch.tensor(found.outside)}
 
 
 def test_pictures_without_regions_have_none() -> None:
@@ -135,3 +139,27 @@ def test_dense_regions_see_what_the_centre_crop_does_not(tmp_path: Path) -> None
     tokens = dense_features(backbone, samples[0].load())  # 64 x 192 pixels: 8 x 24 tokens
     torch.testing.assert_close(found.features[0], tokens[:, :4, :2].flatten(1, 2).mean(1), rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(found.features[1], tokens[:, 4:, 22:].flatten(1, 2).mean(1), rtol=1e-4, atol=1e-5)
+
+
+def test_merging_dense_regions_is_order_free(tmp_path: Path) -> None:
+    for name in ("images", "masks"):
+        (tmp_path / name).mkdir()
+    for i in range(4):
+        mask = np.zeros((40, 60), np.uint8)
+        mask[: 10 * i, :20] = 1 + i % 2  # the first has no region
+        picture(40, 60).rotate(90 * i).save(tmp_path / "images" / f"{i}.png")
+        Image.fromarray(mask).save(tmp_path / "masks" / f"{i}.png")
+    backbone, samples = tiny(depth=2), open_mask_folder(tmp_path / "images", tmp_path / "masks")
+
+    def show_pictures(statistic: Statistic, indices: range) -> None:
+        images = torch.zeros(len(indices), 3, 32, 32)
+        ids = [samples[i].id for i in indices]
+        statistic.begin(Batch(images, torch.tensor(list(indices)), ids, None, None))
+        statistic.end()
+
+    check_order_free(
+        lambda: DenseRegionStatistic(backbone, samples),
+        show_pictures,
+        flat,
+        cuts=[0, 1, len(samples) - 1, len(samples)],
+    )

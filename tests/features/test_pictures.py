@@ -33,6 +33,12 @@ def test_labels_from_a_table(tmp_path: Path) -> None:
     assert (samples.classes, samples.labels) == (("cat", "dog"), (1, 0, 1))
     assert "1 of 4 pictures have no label" in samples.notes[0]
     assert gather(folder, labels={"0002.png": "x"}).classes == ("x",)
+    table.write_text("0000.png,dog\n0001.png,\n0002.png,cat\n")  # a class that is not given is no class
+    assert gather(folder, labels=table).classes == ("cat", "dog")
+    assert "2 of 4 pictures have no label" in gather(folder, labels=table).notes[0]
+    table.write_text("0000.png,\n0001.png, \n")
+    with pytest.raises(BadData, match="names no classes"):
+        read_labels(table)
     (tmp_path / "labels.tsv").write_text("0000.png\ta,b\n")
     assert read_labels(tmp_path / "labels.tsv") == {"0000.png": "a,b"}
 

@@ -84,13 +84,13 @@ def test_few_blocks_have_no_interval_and_many_do() -> None:
 
 
 def test_merging_is_order_free() -> None:
-    data = stream(32)
+    data = stream(80)
     check_order_free(
         lambda: ResidualStatistic(LAYOUT, 2, block=8),
         lambda statistic, indices: show(statistic, data, indices),
-        lambda found: {**found.ratios, **{f"cka {k}": v for k, v in found.cka.items()},
-                       **{f"null {k}": v for k, v in found.null.items()}},
-        cuts=[0, 8, 24, 32],
+        lambda found: {f"{side} {part}": value for side in ("ratios", "cka", "null", "low", "high")
+                       for part, value in getattr(found, side).items()},
+        cuts=[0, 8, 24, 80],
     )  # fmt: skip
 
 

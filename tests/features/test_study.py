@@ -243,11 +243,19 @@ def test_a_model_without_any_variation_gives_no_similarity(pictures: Path) -> No
     for parameter in inside(dead).patch_embed.parameters():
         parameter.zero_()
     dead = Backbone("dead", dead.module, dead.preprocessing)  # a digest of its own
+    dying = tiny("dying", seed=1)
+    for parameter in inside(dying).patch_embed.parameters():
+        parameter.zero_()
+    dying = Backbone("dying", dying.module, dying.preprocessing)
     results = features([tiny("A"), dead], pictures, limit=12, projections=False)
     assert results.maps["models/cka.last.all"][1].isnan().all()
+    for name in ("cka", "procrustes", "rsa", "neighbours"):
+        assert results.maps[f"models/similarity.{name}.cls"].isnan().tolist() == [[False, True], [True, True]]
     rows = results.table.filter(pl.col("variant").str.ends_with("with dead"))
     assert rows["value"].is_nan().all()
-    assert any("features of dead are the same for all pictures" in note for note in results.notes)
+    assert "all features of dead are the same for all pictures at every layer: there is no similarity" in results.notes
+    both = features([dead, dying], pictures, limit=12, projections=False)
+    assert not any("bit-identical" in note for note in both.notes)  # that all are zero is no coincidence
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
