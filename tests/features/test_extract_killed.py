@@ -24,8 +24,8 @@ PICTURES, SHARDS = 320, 4  # all tokens of 96 pictures fill a shard
 
 def start(pictures: Path, out: Path) -> subprocess.Popen[bytes]:
     """`vitscope extract` as a user starts it."""
-    arguments = ["extract", "zoo/fs", "--images", str(pictures), "--out", str(out), "--pooling", "tokens", "--dtype", "float32",
-                 "--batch-size", "32"]  # fmt: skip
+    arguments = ["extract", "zoo/fs", "--images", str(pictures), "--out", str(out), "--pooling", "tokens",
+                 "--dtype", "float32", "--batch-size", "32"]  # fmt: skip
     return subprocess.Popen(
         [COMMAND, *arguments],
         env=os.environ | {"OMP_NUM_THREADS": "1"},
