@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from vitscope.teaching.exam.marks import Figure, Scores, curves, figure
+from vitscope.teaching.exam.marks import Figure, Scores, curves, difference, figure
 from vitscope.teaching.exam.targets import TARGETS, Target, judge, judge_all
 
 
@@ -48,6 +48,8 @@ BASELINES = {
         (Target(("fs",), "unc", times=2.5), 0.26, 0.1, True),
         (Target(("fs",), "unc", times=2.5), 0.24, 0.1, False),
         (Target(("fs",), "unc", times=2.5, above=("pixels", "colours")), 0.26, 0.1, False),  # below the pixels
+        (Target(("fs",), "pck", clearly=True), 0.25, 0.2, True),  # intervals of +-0.02 each
+        (Target(("fs",), "pck", clearly=True), 0.23, 0.2, False),
         (Target(("fs",), "iou", above_untaught=True, above=("disc",)), 0.41, 0.40, True),
         (Target(("fs",), "iou", above_untaught=True, above=("disc",)), 0.39, 0.30, False),
     ],
@@ -60,20 +62,15 @@ def test_a_target_is_met_when_every_condition_holds(target, mean, untaught, met)
     assert bool(verdict.missed) is not met
 
 
-def test_clearly_above_is_a_matter_of_the_same_seeds():
+def test_differences_are_taken_seed_by_seed():
     """Seeds that differ a lot from each other, but alike for both networks, do not hide a difference."""
-    target = Target(("mae",), "jf", clearly=True)
-    untaught = Figure(0.5, 0.0, 1.0, (0.3, 0.5, 0.7))
-
-    def verdict(*seeds: float) -> bool:
-        figures = {"mae": {"jf": Figure(sum(seeds) / 3, 0.0, 1.0, seeds)}, "none": {"jf": untaught}}
-        found = judge(target, figures, {})
-        assert found is not None
-        return found.met
-
-    assert verdict(0.34, 0.55, 0.76)  # +0.04, +0.05, +0.06: 0.05 - 4.303 * 0.01 / sqrt(3) = 0.025
-    assert not verdict(0.30, 0.55, 0.80)  # +0, +0.05, +0.1: 0.05 - 4.303 * 0.05 / sqrt(3) < 0
-    assert not verdict(0.26, 0.45, 0.64)  # as clear, but below
+    one, other = Figure(0.55, 0.0, 1.0, (0.34, 0.55, 0.76)), Figure(0.5, 0.0, 1.0, (0.3, 0.5, 0.7))
+    # +0.04, +0.05, +0.06: 0.05 -+ 4.303 * 0.01 / sqrt(3)
+    assert difference(one, other) == pytest.approx((0.05, 0.02516, 0.07484), abs=1e-5)
+    found = judge(Target(("mae",), "jf", clearly=True), {"mae": {"jf": one}, "none": {"jf": other}}, {})
+    assert found is not None
+    assert not found.met  # the intervals overlap all the same
+    assert found.asked == "interval above untrained's, 1.000 (seed by seed +0.050, +0.025 to +0.075)"
 
 
 def test_one_of_several_is_enough_and_the_one_that_meets_it_is_named():

@@ -74,6 +74,7 @@ def difference(one: Figure, other: Figure) -> tuple[float, float, float]:
     """Mean of one figure minus another, and its interval.
 
     Seed by seed: all networks are asked about the same pictures, so that a hard film is hard for both and cancels out.
+    That shows smaller differences than two intervals that do not overlap.
     """
     return interval(torch.tensor(one.seeds, dtype=torch.float64) - torch.tensor(other.seeds, dtype=torch.float64))
 
