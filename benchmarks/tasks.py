@@ -17,11 +17,11 @@ from torch.nn import functional as F
 
 from benchmarks.attention import pictures
 from benchmarks.timing import Row, interleaved
+from vitscope.features.dense import dense_features
 from vitscope.features.pooling import PooledStatistic
 from vitscope.models import load
 from vitscope.observe import default_batch_size
 from vitscope.tasks.davis_scores import boundary_accuracy, boundary_radius, region_similarity
-from vitscope.tasks.dense import dense_features
 from vitscope.tasks.logistic import fit
 from vitscope.tasks.matching import best_matches
 from vitscope.tasks.nearest import nearest

@@ -12,7 +12,8 @@ from PIL import Image
 from tests.features.made import check_order_free, inside, tiny
 from vitscope.data.batches import Batch, BatchAnnotations
 from vitscope.data.mask_folder import open_mask_folder
-from vitscope.features.dense import DenseRegionStatistic, dense_features, dense_size, tile_starts
+from vitscope.features.dense import dense_features, dense_size, tile_starts
+from vitscope.features.dense_regions import DenseRegionStatistic
 from vitscope.features.objects import Regions, RegionStatistic, region_weights
 from vitscope.models.layout import TokenLayout
 from vitscope.statistic import Statistic
@@ -106,7 +107,7 @@ def picture(height: int, width: int) -> Image.Image:
 def test_dense_tokens_are_those_of_the_tiles_and_the_first_wins() -> None:
     backbone = tiny(depth=2)  # 32 pixels, patches of 8
     image = picture(64, 88)  # at twice the input already: tiles start at 0, 32 and, shifted back, 56
-    found = dense_features(backbone, image)
+    found = dense_features(backbone, image, protocol="paper")
     assert found.shape == (2, 8, 11, 24)
     pixels = torch.from_numpy(np.array(image)).permute(2, 0, 1)
 
@@ -136,7 +137,7 @@ def test_dense_regions_see_what_the_centre_crop_does_not(tmp_path: Path) -> None
     statistic.end()
     found = statistic.result()
     assert (found.category.tolist(), found.outside) == ([0, 1], 0)
-    tokens = dense_features(backbone, samples[0].load())  # 64 x 192 pixels: 8 x 24 tokens
+    tokens = dense_features(backbone, samples[0].load(), protocol="paper")  # 64 x 192 pixels: 8 x 24 tokens
     torch.testing.assert_close(found.features[0], tokens[:, :4, :2].flatten(1, 2).mean(1), rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(found.features[1], tokens[:, 4:, 22:].flatten(1, 2).mean(1), rtol=1e-4, atol=1e-5)
 

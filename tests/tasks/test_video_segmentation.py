@@ -12,11 +12,11 @@ from PIL import Image
 
 from tests.tasks.conftest import square_at, tiny_backbone
 from vitscope.data.davis import open_videos
+from vitscope.features.dense import dense_features
 from vitscope.models.backbone import Backbone
 from vitscope.results import Label
 from vitscope.tasks import video_segmentation as video
 from vitscope.tasks.davis_results import davis_palette, write_masks
-from vitscope.tasks.dense import dense_features
 from vitscope.tasks.video_segmentation import CORRECTED, PAPER, SequenceScores, VideoConfig, VideoScores
 
 LABEL = Label("m", "none", "d", "p")

@@ -22,7 +22,7 @@ from vitscope.results import Results, tidy, tidy_mean
 VARIANTS = {"cls": "cls", "mean": "spatial"}  # pooling in the store -> name of the tokens in tables
 MOST_POINTS = 2000  # pictures in projections and for dimensions: more change nothing and cost minutes
 LEAST_POINTS = 10
-_LONELY = "no cluster can be right about it"
+_LONELY = "there no cluster can be right"
 
 
 def analyse_model(

@@ -1,24 +1,28 @@
-"""Dense features: a picture larger than the network's input, cut into tiles, each its own forward pass.
+"""Features of whole pictures of any size: tiles of the network's own input size, put together on one grid of tokens.
 
-As published: the short side becomes twice the input (448), the other side follows, rounded down to whole patches;
-tiles of the input's size, the last one of a row or column shifted back to the border; where tiles overlap, the first
-one wins.
+No network sees a size that it was not made for, so that all are compared under the same conditions, those without
+position embeddings that could be resampled too. A model loaded at a larger input size has larger tiles. The short side
+becomes twice the input (448), the other side follows, rounded down to whole patches.
+
+`paper`: tiles side by side, the last one shifted back to the border; where tiles overlap the first one wins.
+`corrected`: the same number of tiles spread evenly, and each token is taken from the tile in which it is most central.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
 
-from vitscope.data.batches import Batch
-from vitscope.data.samples import SampleList
-from vitscope.features.objects import RegionStatistic, region_weights
 from vitscope.models.backbone import Backbone
+from vitscope.models.layout import TokenLayout
 
 SCALE = 2  # of the network's input, for the shorter side
-TILES = 4  # tiles per forward pass
+AT_ONCE = 8  # tiles in one forward pass
 
 
 def dense_size(size: tuple[int, int], tile: tuple[int, int], patch: tuple[int, int]) -> tuple[int, int]:
@@ -41,16 +45,49 @@ def tile_starts(length: int, tile: int) -> list[int]:
     return [min(i * tile, max(length - tile, 0)) for i in range(-(-length // tile))]
 
 
-class _Layers:
-    """Keeps the spatial tokens of every layer."""
+@dataclass(frozen=True)
+class Tile:
+    """Along one axis, in tokens: where a tile starts, and which tokens of the picture are taken from it."""
+
+    start: int
+    first: int
+    last: int  # exclusive
+
+
+def tiles(length: int, window: int, protocol: str) -> list[Tile]:
+    """Tiles of `window` tokens that cover `length` tokens; the parts taken from them touch and do not overlap.
+
+    >>> [tile.start for tile in tiles(49, 14, "paper")]
+    [0, 14, 28, 35]
+    >>> [(tile.start, tile.first, tile.last) for tile in tiles(49, 14, "corrected")]
+    [(0, 0, 13), (12, 13, 24), (23, 24, 36), (35, 36, 49)]
+    """
+    if protocol == "paper":
+        starts = tile_starts(length, window)
+        ends = [start + window for start in starts]  # the first tile wins
+    else:
+        count = -(-length // window)
+        starts = [round(i * (length - window) / max(count - 1, 1)) for i in range(count)]
+        ends = [(a + window + b) // 2 for a, b in pairwise(starts)] + [length]
+    return [Tile(start, first, last) for start, first, last in zip(starts, [0, *ends[:-1]], ends, strict=True)]
+
+
+class _Placer:
+    """Lays the tokens of a few tiles on the grid of the whole picture, layer by layer as they stream by."""
 
     wants = frozenset({"tokens"})
 
-    def __init__(self, prefix: int) -> None:
-        self.prefix, self.layers = prefix, list[Tensor]()
+    def __init__(self, whole: Tensor, layout: TokenLayout) -> None:
+        self.whole, self.layout = whole, layout
+        self.places: list[tuple[Tile, Tile]] = []
 
     def tokens(self, layer: int, x: Tensor) -> None:
-        self.layers.append(x[:, self.prefix :].float().cpu())
+        grids = x[:, self.layout.prefix :].unflatten(1, self.layout.grid)  # (B, h, w, D)
+        for grid, (row, column) in zip(grids, self.places, strict=True):
+            part = grid[
+                row.first - row.start : row.last - row.start, column.first - column.start : column.last - column.start
+            ]
+            self.whole[layer, row.first : row.last, column.first : column.last] = part
 
     def attention(self, layer: int, probs: Tensor) -> None: ...
 
@@ -59,71 +96,25 @@ class _Layers:
     def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None: ...
 
 
-def dense_features(backbone: Backbone, picture: Image.Image) -> Tensor:
-    """Tokens of every layer for a whole picture: (L, h, w, D) float32, h and w in tokens."""
-    tile, patch, grid = backbone.preprocessing.size, backbone.patch, backbone.layout.grid
-    height, width = dense_size((picture.height, picture.width), tile, patch)
+def dense_features(
+    backbone: Backbone, picture: Image.Image, *, protocol: str = "corrected", dtype: torch.dtype = torch.float32
+) -> Tensor:
+    """Tokens of every layer over the whole picture: (L, h, w, D) of `dtype`, on the network's device."""
+    (ph, pw), (height, width) = backbone.patch, backbone.preprocessing.size
+    down, across = dense_size((picture.height, picture.width), (height, width), (ph, pw))
     resample = Image.Resampling[backbone.preprocessing.interpolation.upper()]
-    resized = picture.resize((width, height), resample)
-    pixels = torch.from_numpy(np.array(resized)).permute(2, 0, 1)  # (3, H, W)
-    corners = [(top, left) for top in tile_starts(height, tile[0]) for left in tile_starts(width, tile[1])]
-    whole = torch.empty(backbone.depth, height // patch[0], width // patch[1], backbone.width)
-    for start in reversed(range(0, len(corners), TILES)):  # backwards: what is written last stays, and the first wins
-        some = corners[start : start + TILES]
-        keep = _Layers(backbone.layout.prefix)
-        tiles = torch.stack([pixels[:, top : top + tile[0], left : left + tile[1]] for top, left in some])
-        backbone.trace(tiles, [keep])
-        tokens = torch.stack(keep.layers).unflatten(2, grid)  # (L, tiles, h, w, D)
-        for number, (top, left) in reversed(list(enumerate(some))):
-            i, j = top // patch[0], left // patch[1]
-            whole[:, i : i + grid[0], j : j + grid[1]] = tokens[:, number]
+    pixels = torch.from_numpy(np.array(picture.resize((across, down), resample))).permute(2, 0, 1)  # (3, H, W)
+    h, w = down // ph, across // pw
+    places = [
+        (row, column)
+        for row in tiles(h, backbone.layout.grid[0], protocol)
+        for column in tiles(w, backbone.layout.grid[1], protocol)
+    ]
+    whole = torch.empty(backbone.depth, h, w, backbone.width, dtype=dtype, device=backbone.device)
+    placer = _Placer(whole, backbone.layout)
+    for start in range(0, len(places), AT_ONCE):
+        placer.places = places[start : start + AT_ONCE]
+        corners = [(row.start * ph, column.start * pw) for row, column in placer.places]
+        views = torch.stack([pixels[:, y : y + height, x : x + width] for y, x in corners])
+        backbone.trace(views, [placer])
     return whole
-
-
-class DenseRegionStatistic(RegionStatistic):
-    """Mask-pooled features from dense extraction: pictures are read again at the larger size, several forwards each."""
-
-    needs_annotations = False  # masks are read here, under the larger geometry
-
-    def __init__(self, backbone: Backbone, samples: SampleList) -> None:
-        super().__init__(backbone.layout)
-        self.backbone, self.samples = backbone, samples
-
-    def begin(self, batch: Batch) -> None:
-        super(RegionStatistic, self).begin(batch)
-        self._categories, self._outside = [], 0
-
-    def tokens(self, layer: int, x: Tensor) -> None:
-        """The centre crop is not looked at."""
-
-    def end(self) -> None:
-        pooled = [self._pool(index) for index in self.batch.indices.tolist()]
-        self.record(torch.cat(pooled))
-        super(RegionStatistic, self).end()
-
-    def _pool(self, index: int) -> Tensor:
-        """Features (A, L, D) of one picture's regions."""
-        sample, backbone = self.samples[index], self.backbone
-        if not sample.annotations:
-            self._categories.append(torch.empty(0, dtype=torch.int64))
-            return torch.empty(0, backbone.depth, backbone.width)
-        tokens = dense_features(backbone, sample.load())  # (L, h, w, D)
-        grid = (tokens.shape[1], tokens.shape[2])
-        size = dense_size(
-            sample.annotations[0].decode().shape,
-            backbone.preprocessing.size,
-            backbone.patch,
-        )
-        coverage = torch.stack([_resized(annotation.decode(), size) for annotation in sample.annotations])
-        weights = region_weights(coverage, grid)  # (A, N)
-        inside = weights.sum(-1) > 0
-        categories = torch.tensor([annotation.category for annotation in sample.annotations])
-        self._categories.append(categories[inside])
-        self._outside += int((~inside).sum())
-        return torch.einsum("an,lnd->ald", weights[inside], tokens.flatten(1, 2))
-
-
-def _resized(region: np.ndarray, size: tuple[int, int]) -> Tensor:
-    """The share of each pixel that a region covers after resizing: bool (H, W) -> uint8 (h, w), 0..255."""
-    mask = Image.fromarray(region.view(np.uint8) * np.uint8(255))
-    return torch.from_numpy(np.array(mask.resize((size[1], size[0]), Image.Resampling.BOX)))

@@ -16,7 +16,7 @@ import torch
 
 from vitscope.data.samples import SampleList
 from vitscope.errors import BadData, UnsupportedModel
-from vitscope.features.dense import DenseRegionStatistic
+from vitscope.features.dense_regions import DenseRegionStatistic
 from vitscope.features.extract import MakeStatistics, describe, extract, merged_statistics
 from vitscope.features.gram import Grams, GramStatistic, NormGramStatistic
 from vitscope.features.objects import Regions, RegionStatistic

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from vitscope.data.davis import VideoSequence, VideoSet
+from vitscope.features.dense import dense_features
 from vitscope.models.backbone import Backbone
 from vitscope.progress import Progress, silent
 from vitscope.results import Label, tidy
 from vitscope.tasks.confidence import grouped_ratio, grouped_ratio_interval
 from vitscope.tasks.davis_scores import boundary_accuracy, frame_statistics, region_similarity
-from vitscope.tasks.dense import dense_features
 from vitscope.tasks.propagation import LabelPropagation, labels_on_grid, labels_on_grid_paper, to_mask, to_mask_paper
 
 # -- protocol ------------------------------------------------------------------------------------------------
@@ -25,9 +25,10 @@ from vitscope.tasks.propagation import LabelPropagation, labels_on_grid, labels_
 
 @dataclass(frozen=True)
 class Protocol:
-    """What a token asks. `paper` and `corrected` differ in the tiles (see `dense.py`), in how the first mask comes to
-    the grid (nearest pixel; most of the cell, no object lost), and in how labels become a mask: `paper` stretches every
-    object to 0..1 before the strongest wins, so that a faint trace of a lost object beats what is really there."""
+    """What a token asks. `paper` and `corrected` differ in the tiles (see `features/dense.py`), in how the first mask
+    comes to the grid (nearest pixel; most of the cell, no object lost), and in how labels become a mask: `paper`
+    stretches every object to 0..1 before the strongest wins, so that a faint trace of a lost object beats what is
+    really there."""
 
     name: str = "corrected"
     previous: int = 7  # frames before, besides frame 0
