@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
-
-import numpy as np
-from PIL import Image
 
 from tests.report.constructed_attention import Shape, add_attention
 from tests.report.constructed_scores import PICTURES, add_features, add_tasks
@@ -35,7 +31,6 @@ def outcome(shape: Shape = SMALL, models: Mapping[str, str] = MODELS) -> StudyOu
         findings=findings(),
         coverage=[Coverage(title, role, PICTURES, PICTURES) for title in models for role in ("images", "masks")],
         settings={"seed": 0, "protocols": ["corrected", "paper"], "models": list(models)},
-        pictures={"Keypoints matched by DINO": picture()},
     )
 
 
@@ -83,11 +78,3 @@ def findings() -> list[Finding]:
         Finding(key, claim, verdict, reason, evidence, rule, figure, other)
         for key, claim, verdict, figure, other in checked
     ]
-
-
-def picture() -> bytes:
-    """A PNG of coloured noise."""
-    pixels = np.random.default_rng(0).integers(0, 255, (12, 40, 3), dtype=np.uint8)
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).resize((800, 240), Image.Resampling.BICUBIC).save(buffer, format="PNG")
-    return buffer.getvalue()

@@ -17,6 +17,7 @@ LOCAL_UNTIL = {"fs": 0.45, "clip": 0.5, "dino": 0.4, "moco": 0.35, "mae": 0.6, "
 REACH = {
     "cls-bound": 0.3, "offset local": 0.16, "strict local": 0.07, "axial local": 0.3, "soft local": 0.2, "global": 0.52,
 }  # fmt: skip
+EXAMPLES = 3  # single pictures whose maps are kept
 OFFSET_HEAD = (1, 0)  # layer and head, 0-based, that looks to the left in every model
 LOOKS = {"explicit": "sparse-repeating", "contrastive": "object-centred"}
 
@@ -91,7 +92,8 @@ def add_attention(results: Results, label: Label, shape: Shape) -> None:
     maps = {
         "aligned.corrected": aligned, "cls": cls, "pure": pure / pure.sum((-1, -2), keepdim=True),
         "rollout": cls.mean(1), "kind": kind, "kind.late": late, "kind.offset": offset, "kind.stability": stability,
-        "kind.axis": torch.zeros_like(kind),
+        "kind.axis": torch.zeros_like(kind), "examples": cls.expand(EXAMPLES, *cls.shape),
+        "examples.pictures": torch.arange(EXAMPLES).mul(80).byte()[:, None, None, None].expand(-1, 3, 64, 64),
     }  # fmt: skip
     results.maps |= {f"{label.model}/{n}": m.float() if m.is_floating_point() else m for n, m in maps.items()}
 

@@ -104,6 +104,21 @@ def test_squares_and_sliders_pick_heads_too(open_page: Opener) -> None:
     assert page.locator("#views canvas:visible").count() == 7
 
 
+def test_a_picture_lights_up_where_a_head_looks(open_page: Opener) -> None:
+    page = open_page()
+    tile = page.locator("#views .view-tile").nth(1)
+    page.locator("#view-pickers input[type=radio][value='2']").check()
+    expect(tile.locator("canvas")).to_have_class("lit")
+    expect(tile.locator("canvas")).to_have_js_property("width", 128)
+    brightest = tile.locator("canvas").evaluate(
+        "c => Math.max(...c.getContext('2d').getImageData(0, 0, c.width, c.height).data.filter((_, i) => i % 4 < 3))"
+    )
+    assert abs(brightest - 160) <= 6  # the third picture's grey, where attention is highest
+    expect(page.get_by_text("Attention from")).to_be_hidden()
+    page.locator("#view-pickers input[type=radio][value='-1']").check()
+    expect(tile.locator("canvas")).not_to_have_class("lit")
+
+
 def test_heat_map_tells_planted_similarity(open_page: Opener) -> None:
     page = open_page()
     chart = page.locator("#chart-similarity svg.heatmap")

@@ -12,14 +12,13 @@ import numpy as np
 import pytest
 import torch
 
-from tests.report.constructed import MODELS, outcome, picture
+from tests.report.constructed import MODELS, outcome
 from tests.report.constructed_attention import Shape
 from vitscope.report.page import write_page
 from vitscope.report.page.maps import aligned_reach, crop, decode, encode, pooled, pooling_factor
 from vitscope.report.page.methods import coverage_table, shortfall
 from vitscope.report.page.models import models_of
 from vitscope.report.page.payload import gather
-from vitscope.report.page.pictures import page_pictures
 from vitscope.report.page.write import as_json, render
 from vitscope.results import Results
 from vitscope.study.outcome import Coverage, StudyOutcome
@@ -122,12 +121,6 @@ def test_data_cannot_leave_its_element() -> None:
     text = as_json({"title": hostile})
     assert not set(text) & set("<>&\u2028")
     assert json.loads(text)["title"] == hostile
-
-
-def test_unreadable_and_surplus_pictures_are_named() -> None:
-    shown, left_out = page_pictures({"good": picture(), "bad": b"not a picture"})
-    assert [(one.name, one.width, one.height) for one in shown] == [("good", 800, 240)]
-    assert left_out == ["bad"]
 
 
 def test_page_of_seven_base_models_is_small_and_holds_everything(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 
 from tests.report.conftest import Opener
 from tests.report.constructed import outcome
-from tests.report.constructed_attention import Shape
+from tests.report.constructed_attention import EXAMPLES, Shape
 from vitscope.results import Results
 from vitscope.study.outcome import Coverage, Finding, StudyOutcome, Verdict
 
@@ -21,11 +21,10 @@ def test_hostile_names_are_shown_not_run(open_page: Opener) -> None:
     study.findings = [Finding("F1", IMAGE, Verdict.HOLDS, SCRIPT, rule=IMAGE, figure=SCRIPT)]
     study.coverage = [Coverage(IMAGE, SCRIPT, 1, 2, {IMAGE: SCRIPT})]
     study.settings = {IMAGE: SCRIPT}
-    study.pictures = {IMAGE: next(iter(study.pictures.values())), SCRIPT: b"no picture"}
     study.results.notes.append(SCRIPT)
     page = open_page(study)
     assert page.title() == f"{SCRIPT} (incomplete) – vitscope"
-    assert page.locator("img").count() == 1  # the study's own picture
+    assert page.locator("img").count() == EXAMPLES  # the study's own pictures
     assert page.locator("body script").count() == 2  # the study as data, and the page's script
     assert page.locator("h1").inner_text() == SCRIPT
     page.locator("#atlas-grids .cell").first.click()

@@ -14,6 +14,7 @@ from torch import Tensor
 from vitscope.attention.aligned import AlignedStatistic, group_of
 from vitscope.attention.dispersion import DispersionStatistic
 from vitscope.attention.distance import DistanceStatistic
+from vitscope.attention.examples import ExampleStatistic
 from vitscope.attention.head_kinds import HeadKinds, head_kinds
 from vitscope.attention.kinds import KINDS, LATE_KINDS
 from vitscope.attention.maps import MapStatistic
@@ -47,12 +48,14 @@ class AttentionStudy(Statistic):
         self.dispersion = DispersionStatistic(layout, depth)
         self.patterns = PatternStatistic(layout, depth)
         self.rollout = RolloutStatistic(layout, depth)
+        self.examples = ExampleStatistic(layout, depth)
         self.saliency = SaliencyStatistic(layout, depth) if saliency else None
         self.needs_annotations = saliency
 
     @property
     def parts(self) -> list[AttentionStatistic]:
         parts = [self.maps, self.aligned, self.distance, self.dispersion, self.patterns, self.rollout]
+        parts.append(self.examples)
         return [*parts, self.saliency] if self.saliency else parts
 
     def begin(self, batch: Batch) -> None:
@@ -161,6 +164,8 @@ class AttentionResult:
         }  # fmt: skip
         if mean.cls is not None:
             maps["cls"] = mean.cls
+        if examples := study.examples.result():
+            maps |= {"examples": examples.maps, "examples.pictures": examples.pictures}
         return {name: value.float() if value.is_floating_point() else value for name, value in maps.items()}
 
 

@@ -63,4 +63,3 @@ class StudyOutcome:
     findings: list[Finding] = field(default_factory=list)
     coverage: list[Coverage] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)  # the study file as it was run
-    pictures: dict[str, bytes] = field(default_factory=dict)  # name -> PNG, such as "samples" or "matches DINO"

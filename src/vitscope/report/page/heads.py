@@ -11,6 +11,7 @@ from torch import Tensor
 from vitscope.attention.kinds import KINDS, LATE_KINDS, THRESHOLDS
 from vitscope.report.page.maps import aligned_reach, crop, encode, pooled, pooling_factor
 from vitscope.report.page.models import PageModel
+from vitscope.report.page.pictures import data_uri
 from vitscope.report.page.words import rounded
 from vitscope.results import Results
 
@@ -55,6 +56,9 @@ def head_data(results: Results, models: Sequence[PageModel]) -> list[dict[str, A
         name: pooling_factor([_map(results, m, name).numel() for m in shown if f"{m.title}/{name}" in results.maps])
         for name in PLAIN_MAPS
     }
+    factors["examples"] = pooling_factor(
+        [_map(results, m, "examples").numel() for m in shown if f"{m.title}/examples" in results.maps]
+    )
     return [_one(results, model, reach, factors) if model in shown else None for model in models]
 
 
@@ -80,8 +84,20 @@ def _one(results: Results, model: PageModel, reach: float, factors: dict[str, in
         "axis": None if axis is None else axis.flatten().tolist(),
         "stability": None if stability is None else [rounded(v, 3) for v in stability.flatten().tolist()],
         "aligned": encode(crop(_map(results, model, "aligned.corrected"), reach)),
+        "examples": _examples(results, model, factors["examples"]),
         "maps": {name: encode(pooled(_by_picture(found), factors[name])) for name, found in _plain(maps)},
         "numbers": [found for wanted in NUMBERS if (found := _numbers(rows, *wanted, *kind.shape))],
+    }
+
+
+def _examples(results: Results, model: PageModel, factor: int) -> dict[str, Any] | None:
+    """Single pictures and their maps, picture by picture, layer by layer, head by head."""
+    maps, pictures = (results.maps.get(f"{model.title}/{name}") for name in ("examples", "examples.pictures"))
+    if maps is None or pictures is None:
+        return None
+    return {
+        "pictures": [data_uri(picture) for picture in pictures],
+        "maps": encode(pooled(maps.flatten(0, 1), factor)),  # (n * L, H, h, w)
     }
 
 

@@ -24,11 +24,10 @@ from vitscope.report.page.methods import (
     versions,
 )
 from vitscope.report.page.models import PageModel, models_of
-from vitscope.report.page.pictures import Picture, page_pictures
 from vitscope.report.page.similarity import similarity_data
 from vitscope.report.page.spaces import space_data
 from vitscope.report.page.tasks import ROLES, TaskColumn, headline, task_columns
-from vitscope.report.page.words import count, listing
+from vitscope.report.page.words import count
 from vitscope.study.outcome import Coverage, StudyOutcome
 from vitscope.teachings import TEACHINGS, Teaching
 
@@ -54,7 +53,6 @@ class Page:
     jobs: list[Job]
     versions: list[tuple[str, str]]
     settings: str
-    pictures: list[Picture]
     curves: dict[str, list[dict[str, Any]]]  # chapter -> charts, with what is missing below each
     data: dict[str, Any] = field(default_factory=dict)
 
@@ -70,10 +68,6 @@ def gather(outcome: StudyOutcome) -> Page:
     }
     heads, similarity = head_data(results, models), similarity_data(results, models)
     cards = finding_cards(outcome.findings, _chart_of_measure(curves, columns, similarity, any(heads)))
-    pictures, left_out = page_pictures(outcome.pictures)
-    notes = list(results.notes)
-    if left_out:
-        notes.append(f"Pictures that are too large for this page or unreadable: {listing(left_out)}")
     present = {model.teaching.key for model in models}
     data = {
         "models": [model.as_dict() for model in models],
@@ -98,11 +92,10 @@ def gather(outcome: StudyOutcome) -> Page:
         incomplete=incomplete(outcome.coverage),
         shortfalls={role: shortfall(outcome.coverage, [role]) for role in ("", "images", *ROLES.values())},
         skipped=skipped_pictures(outcome),
-        notes=notes,
+        notes=list(results.notes),
         jobs=jobs(results.provenance),
         versions=versions(results.provenance),
         settings=settings_text(outcome.settings),
-        pictures=pictures,
         curves=curves,
         data=data,
     )

@@ -30,6 +30,22 @@ function fillWithMap(canvas, packed, index, stops, least = 0) {
   paintMap(canvas.getContext("2d"), packed, index, stops, 0, 0, canvas.width, canvas.height, least);
 }
 
+/** A picture in the light of map `index`: as dark as it is little attended, compared with the most attended cell. */
+function lightUp(canvas, picture, packed, index) {
+  const { width: w, height: h } = packed;
+  const shadow = new ImageData(w, h);
+  for (let i = 0; i < w * h; i++) {
+    const light = (packed.byte(index, i) / 255) ** 2;
+    shadow.data[4 * i + 3] = Math.round(225 * (1 - light) ** 1.5);
+  }
+  const small = new OffscreenCanvas(w, h);
+  small.getContext("2d").putImageData(shadow, 0, 0);
+  [canvas.width, canvas.height] = [2 * picture.naturalWidth, 2 * picture.naturalHeight];
+  const context = canvas.getContext("2d");
+  context.drawImage(picture, 0, 0, canvas.width, canvas.height);
+  context.drawImage(small, 0, 0, canvas.width, canvas.height);
+}
+
 /** Even attention over the model's grid, times five: below it, an aligned map is painted pale. */
 const evenTimesFive = (model) => 5 / (models[model].grid[0] * models[model].grid[1]);
 

@@ -2,7 +2,7 @@
 
 let pickerCount = 0;
 
-/** options: [[value, title]]; calls change(value). Returns {element, get, set}. */
+/** options: [[value, title]], a title being text or an element; calls change(value). Returns {element, get, set}. */
 function picker(name, options, change, few = 5) {
   const id = `picker-${(pickerCount += 1)}`;
   if (options.length > few || options.some(([, title]) => title.length > 34))

@@ -14,7 +14,7 @@ function viewsFigure() {
   if (!sources.length) return find("#chart-views").remove();
   const depth = Math.max(...shown.map((model) => study.heads[model].layers));
   const heads = Math.max(...shown.map((model) => study.heads[model].heads));
-  const state = { source: sources[0][0] };
+  const state = { source: sources[0][0], picture: -1 };
   const tiles = shown.map((model) => viewTile(model));
   host.append(
     html(
@@ -23,7 +23,10 @@ function viewsFigure() {
       tiles.map((tile) => tile.element),
     ),
   );
-  const draw = () => tiles.forEach((tile) => tile.draw(state.source, layer.get(), head.get()));
+  const draw = () => {
+    source.element.hidden = state.picture >= 0;
+    tiles.forEach((tile) => tile.draw(state, layer.get(), head.get()));
+  };
   const pick = () => {
     const { model } = selection.head ?? { model: shown[0] };
     const mine = study.heads[model];
@@ -35,7 +38,11 @@ function viewsFigure() {
     state.source = value;
     draw();
   });
-  find("#view-pickers").append(layer.element, head.element, source.element);
+  const picture = picturePicker(shown, (value) => {
+    state.picture = value;
+    draw();
+  });
+  find("#view-pickers").append(...picture, layer.element, head.element, source.element);
   whenPicked((chosen) => {
     layer.set(chosen.layer + 1);
     head.set(chosen.head + 1);
@@ -43,6 +50,18 @@ function viewsFigure() {
   });
   themed(draw);
   fade(host);
+}
+
+/** All pictures, or one of the examples; nothing if the study has none. */
+function picturePicker(shown, change) {
+  const model = shown.find((one) => study.heads[one].examples);
+  if (model === undefined) return [];
+  const thumbs = study.heads[model].examples.pictures.map((src, i) => [
+    i,
+    html("img", { src, alt: `picture ${i + 1}` }),
+  ]);
+  const options = [[-1, "mean of all"], ...thumbs];
+  return [picker("Picture", options, (value) => change(Number(value)), options.length).element];
 }
 
 function viewTile(model) {
@@ -56,16 +75,26 @@ function viewTile(model) {
     caption,
   );
   const mine = study.heads[model];
+  const examples = (mine.examples?.pictures ?? []).map((src) => Object.assign(new Image(), { src }));
   let shown = [0, 0];
   element.addEventListener("click", () => pickHead(model, ...shown));
-  const draw = (source, layer, head) => {
+  const draw = async ({ source, picture }, layer, head) => {
     shown = [Math.min(layer, mine.layers) - 1, Math.min(head, mine.heads) - 1];
+    caption.textContent = `, layer ${shown[0] + 1}, head ${shown[1] + 1}: pick this head`;
+    canvas.hidden = picture >= examples.length;
+    canvas.classList.toggle("lit", picture >= 0);
+    if (canvas.hidden) return;
+    if (picture >= 0) {
+      const index = (picture * mine.layers + shown[0]) * mine.heads + shown[1];
+      await examples[picture].decode();
+      lightUp(canvas, examples[picture], maps(mine.examples.maps), index);
+      return;
+    }
     const packed = mine.maps[source] && maps(mine.maps[source]);
     canvas.hidden = !packed;
     if (!packed) return;
     const index = packed.count === mine.layers ? shown[0] : shown[0] * mine.heads + shown[1];
     fillWithMap(canvas, packed, index, HEAT, placeScale(packed));
-    caption.textContent = `, layer ${shown[0] + 1}, head ${shown[1] + 1}: pick this head`;
   };
   return { element, draw };
 }

@@ -1,0 +1,73 @@
+"""The attention of single pictures, for people to look at: the first few of the list, every layer and head."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from vitscope.attention.view import AttentionStatistic, AttentionView
+
+COUNT = 4  # pictures
+FINEST = 28  # cells: larger grids are averaged down to it
+WIDEST = 128  # pixels of a kept picture
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Pictures as the network sees them, uint8 (n, 3, h, w), and where CLS (or, without one, the spatial tokens on
+    average) looks in each, (n, L, H, grid)."""
+
+    pictures: Tensor
+    maps: Tensor
+
+
+class ExampleStatistic(AttentionStatistic):
+    """Each picture has a place of its own in sums that are zero elsewhere: adding up puts every one where it belongs.
+
+    A picture that could not be read leaves its place empty.
+    """
+
+    name = "examples"
+
+    def see(self, layer: int, view: AttentionView) -> None:
+        chosen = (self.batch.indices < COUNT).nonzero().flatten()
+        if len(chosen):
+            probs, prefix = view.probs[chosen.to(view.probs.device)], self.layout.prefix
+            seen = probs[:, :, 0, prefix:] if self.layout.has_cls else probs[:, :, prefix:, prefix:].mean(2)
+            self.note("maps", at_most(seen.unflatten(-1, self.layout.grid), FINEST))  # (n, H, h, w)
+
+    def end(self) -> None:
+        if layers := self._pending.pop("maps", None):
+            chosen = self.batch.indices < COUNT
+            where = self.batch.indices[chosen]
+            self.add("maps", placed(torch.stack(layers, dim=1), where))
+            self.add("pictures", placed(at_most(self.batch.images[chosen].double(), WIDEST), where))
+            self.add("seen", placed(torch.ones(len(where)), where))
+        super().end()
+
+    def result(self) -> Examples | None:
+        """None if none of the pictures was seen."""
+        if "seen" not in self._sums:
+            return None
+        there = self.sum_of("seen") > 0
+        pictures = self.sum_of("pictures")[there].round().clamp(0, 255).to(torch.uint8)
+        return Examples(pictures, self.sum_of("maps")[there])
+
+
+def placed(values: Tensor, where: Tensor) -> Tensor:
+    """(n, ...) at places (n,) of COUNT; zero elsewhere."""
+    places = values.new_zeros(COUNT, *values.shape[1:])
+    places[where.to(values.device)] = values
+    return places
+
+
+def at_most(maps: Tensor, most: int) -> Tensor:
+    """Averaged down so that the longer side of (n, c, h, w) is at most `most`."""
+    h, w = maps.shape[-2:]
+    if max(h, w) <= most:
+        return maps
+    size = (max(1, round(h * most / max(h, w))), max(1, round(w * most / max(h, w))))
+    return F.adaptive_avg_pool2d(maps, size)
