@@ -202,3 +202,12 @@ def test_dry_run_writes_nothing(data, tmp_path, capsys, monkeypatch):
     assert "1 of 1 jobs to do" in text
     assert "72" in text
     assert not (tmp_path / "out").exists()
+
+
+def test_models_of_different_sizes_are_compared_with_a_word_of_caution(data, tmp_path):
+    values = describe(data, tmp_path / "out", analyses=["features"]).model_dump(mode="json")
+    values["models"][1]["size"] = 48
+    outcome = run_study(parse_study(values, data))
+    assert any("A 32x32, B 48x48" in note for note in outcome.results.notes)
+    pairs = outcome.results.table.filter(outcome.results.table["measure"] == "cka")
+    assert pairs["value"].is_not_nan().any()

@@ -47,7 +47,7 @@ def compare_models(records: Sequence[ModelRecord], results: Results, *, progress
     `MODEL/cka.depth.TOKENS.OTHER` (S, S') of a pair. S sites: norm1 and norm2 of every block.
     """
     check_comparable(records)
-    results.notes += _twins(records)
+    results.notes += [*_twins(records), *_sizes(records)]
     tables = []
     kinds = [kind for kind in TOKENS if any(kind in record.grams.packed for record in records)]
     with progress("CKA of all layers (kinds of tokens)", len(kinds)) as advance:
@@ -66,6 +66,15 @@ def compare_models(records: Sequence[ModelRecord], results: Results, *, progress
     with progress("other similarities of the last layers", len(VARIANTS) * len(SIMILARITIES)) as advance:
         _add_similarities(records, results, advance)
     return pl.concat(tables)
+
+
+def _sizes(records: Sequence[ModelRecord]) -> list[str]:
+    """A word of caution for models that see the same pictures at different sizes."""
+    sizes = {record.title: "x".join(map(str, record.provenance["input_size"])) for record in records}
+    if len(set(sizes.values())) <= 1:
+        return []
+    each = ", ".join(f"{title} {size}" for title, size in sizes.items())
+    return [f"models see the pictures at different sizes ({each}): similarity includes what the sizes change"]
 
 
 def _twins(records: Sequence[ModelRecord]) -> list[str]:
