@@ -25,7 +25,8 @@ demo: $(READY)  ## the study on what ships with vitscope, ending with where to l
 test: $(READY) lint  ## lint, types and all quick tests
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
-test-slow: $(READY)  ## the heavy cases too
+test-slow: $(READY)  ## the heavy cases too, Ray's among them
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[ray]'
 	$(BIN)/python -m pytest -n auto --dist loadfile -m "slow or not slow"
 
 lint: $(READY)  ## ruff and mypy

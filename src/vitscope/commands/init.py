@@ -17,6 +17,7 @@ title = "My study"
 out = "runs/my-study"            # everything is written here
 # protocols = ["corrected"]      # add "paper" to compare with published numbers
 # seed = 0
+# engine = "local"               # or "ray": a cluster that shares this folder (pip install 'vitscope[ray]')
 # processes = 1                  # jobs side by side: worth it for small networks, or several GPUs
 
 # --- models: names from `vitscope models`, timm names, random:ARCH, model cards, or your own weights -------------

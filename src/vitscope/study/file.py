@@ -90,6 +90,7 @@ class StudyFile(Strict):
     seed: int = 0
     skip_limit: Annotated[int, Field(ge=0)] = Field(50, description="Unreadable pictures that are passed over")
     device: str = "auto"
+    engine: Literal["local", "ray"] = Field("local", description="Where jobs run: this machine, or a Ray cluster")
     processes: Annotated[int, Field(ge=1)] = Field(1, description="Jobs done side by side; they share the cores")
     out: Path = Field(Path("runs/study"), description="Folder for everything that is written, relative to this file")
 

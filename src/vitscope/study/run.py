@@ -42,7 +42,7 @@ def gather(plan: Plan, folder: StudyFolder) -> StudyOutcome:
         coverage.append(Coverage(job.title, job.role, about["seen"], about["planned"], about["skipped"]))
     compare(plan, folder, results)
     results.notes += alarms(results)
-    settings = plan.study.model_dump(mode="json", exclude={"out", "processes"})
+    settings = plan.study.model_dump(mode="json", exclude={"out", "engine", "processes"})
     return StudyOutcome(plan.study.title, results, evaluate_findings(results), coverage, settings)
 
 

@@ -1,8 +1,9 @@
-"""Who does the jobs of a plan: this process, or several beside each other. The same jobs, the same results."""
+"""Who does the jobs of a plan: this process, several beside each other, or a Ray cluster; with the same results."""
 
 from __future__ import annotations
 
 from vitscope.progress import Progress, silent
+from vitscope.study.engines.cluster import run_on_cluster
 from vitscope.study.engines.pool import run_in_pool
 from vitscope.study.engines.worker import Worker
 from vitscope.study.folder import StudyFolder
@@ -18,7 +19,9 @@ def run_plan(plan: Plan, folder: StudyFolder, *, progress: Progress = silent) ->
         else:
             waiting.append(job)
     processes = min(plan.study.processes, len(waiting))
-    if processes > 1:
+    if waiting and plan.study.engine == "ray":
+        run_on_cluster(plan, folder, waiting, progress=progress)
+    elif processes > 1:
         run_in_pool(plan, folder, waiting, processes, progress=progress)
     else:
         with Worker(plan, folder, progress=progress) as worker:
