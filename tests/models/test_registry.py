@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import save_file
 
 from vitscope.errors import MissingWeights, VitscopeError
-from vitscope.models import load
+from vitscope.models import identify, load
 from vitscope.models.card import read_card
 from vitscope.models.catalogue import CATALOGUE
 from vitscope.models.preprocessing import CLIP, HALF, IMAGENET
@@ -191,3 +191,14 @@ def test_official_files_are_found_in_the_weights_folder(tmp_path):
 def test_listing_patterns():
     assert {listing.name for listing in listings("moco*")} == {"moco-s16", "moco-b16"}
     assert any(listing.group == "timm" for listing in listings("vit_tiny_patch16_224*"))
+
+
+def test_the_untrained_twin_of_a_card_has_its_shape(tmp_path):
+    (tmp_path / "mine.toml").write_text(
+        'name = "mine"\narchitecture = "vit_tiny_patch16_224"\nweights = "not-needed.safetensors"\n'
+        "[options]\nimg_size = 32\npatch_size = 8\nembed_dim = 32\ndepth = 3\nnum_heads = 2\n"
+    )
+    twin = load(f"random:{tmp_path / 'mine.toml'}")
+    assert (twin.depth, twin.heads, twin.layout.grid, twin.teaching) == (3, 2, (4, 4), "none")
+    known = identify(f"random:{tmp_path / 'mine.toml'}")
+    assert (known["architecture"], known["options"]["depth"]) == ("vit_tiny_patch16_224", 3)

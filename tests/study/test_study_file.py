@@ -109,3 +109,13 @@ def test_the_papers_study_is_complete(tmp_path):
     assert named >= {name for name, entry in CATALOGUE.items() if entry.group == "study"}
     assert study.roles == ROLES
     assert set(study.protocols) == {"corrected", "paper"}
+
+
+def test_cards_and_their_untrained_twins_are_found_beside_the_file(tmp_path):
+    values = {
+        "title": "t",
+        "models": [{"name": "mine.toml"}, {"name": "random:mine.toml"}, {"name": "zoo/dino"}],
+        "data": {"images": {"path": "."}},
+    }
+    names = [model.name for model in parse_study(values, tmp_path).models]
+    assert names == [f"{tmp_path}/mine.toml", f"random:{tmp_path}/mine.toml", "zoo/dino"]

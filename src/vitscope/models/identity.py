@@ -28,7 +28,9 @@ def identify(model: str | Path, *, arch: str | None = None, size: Size = None, s
     about: dict[str, Any] = {"size": size, "timm": timm.__version__}
     kind, _, architecture = text.partition(":")
     if kind in BASELINES and architecture:
-        return about | {"baseline": kind, "architecture": architecture, "seed": seed, "torch": torch.__version__}
+        architecture, options = architecture_of(architecture)
+        known = {"baseline": kind, "architecture": architecture, "options": options}
+        return about | known | {"seed": seed, "torch": torch.__version__}
     if text.startswith("zoo/") or text.endswith(".toml"):
         card = zoo_card(text) if text.startswith("zoo/") else read_card(Path(text))
         if not card.weights.is_file():
@@ -59,11 +61,8 @@ def shape_of_model(identity: Mapping[str, Any], name: str) -> ModelShape:
     """The shape of an identified model, from a network without memory (torch's meta device)."""
     described = identity.get("card", identity)
     options = dict(described.get("options", {}))
-    architecture = described["architecture"]
-    if "baseline" in identity:
-        architecture, options = architecture_of(architecture)
     with torch.device("meta"):
-        module, preprocessing = build(architecture, options, identity.get("size"))
+        module, preprocessing = build(described["architecture"], options, identity.get("size"))
     check_observable(module, name)
     layout = layout_of(module, name, preprocessing.size)
     heads = int(attention_module(module.blocks[0]).num_heads)  # type: ignore[index,arg-type]

@@ -224,9 +224,9 @@ def _from_card(card: ModelCard, size: Size, device: torch.device) -> Backbone:
 
 
 def architecture_of(name: str) -> tuple[str, dict[str, Any]]:
-    """The architecture and options that a baseline takes its shape from: a catalogue or zoo name, or a timm name."""
-    if name.startswith("zoo/"):
-        card = zoo_card(name)
+    """The architecture and options that a baseline takes its shape from: any name, or a model card."""
+    if name.startswith("zoo/") or name.endswith(".toml"):
+        card = zoo_card(name) if name.startswith("zoo/") else read_card(Path(name))
         return card.architecture, dict(card.options)
     if name in CATALOGUE:
         return CATALOGUE[name].architecture, dict(CATALOGUE[name].options)

@@ -165,9 +165,9 @@ def _resolved(study: StudyFile, base: Path) -> StudyFile:
             data[role] = spec.model_copy(update=update)
     models = []
     for model in study.models:
-        card = base / model.name
+        kind, colon, card = model.name.rpartition(":")  # also the baseline of a card, such as random:mine.toml
         update = {"weights": absolute(model.weights)} if model.weights else {}
         if model.name.endswith(".toml"):
-            update["name"] = str(card)  # type: ignore[assignment]
+            update["name"] = f"{kind}{colon}{absolute(Path(card))}"  # type: ignore[assignment]
         models.append(model.model_copy(update=update))
     return study.model_copy(update={"data": Data(**data), "models": models, "out": absolute(study.out)})
