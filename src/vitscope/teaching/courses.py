@@ -30,18 +30,19 @@ LOOK_EVERY = 32_000  # images between looks at the features
 class Course:
     """How one network of the zoo is taught."""
 
+    images: int  # seen on the plateau before the network is done
+    cooldown: float = 0.25  # seen after it while the learning rate falls, as a share of those
     batch: int = 64
-    images: int = 3_000_000  # seen on the plateau before the network is done
     changes: dict[str, Any] = field(default_factory=dict)  # of the teacher's recipe
 
 
 COURSES: dict[str, Course] = {
-    "fs": Course(images=800_000),
-    "clip": Course(images=1_200_000),
-    "dino": Course(changes={"small_crops": 2, "momentum": 0.98}),
-    "moco": Course(),
-    "mae": Course(images=2_000_000),
-    "beit": Course(images=1_000_000),
+    "fs": Course(112_832),
+    "clip": Course(241_152),
+    "dino": Course(75_776, 0.3, changes={"small_crops": 2, "momentum": 0.98}),
+    "moco": Course(80_000, 0.3),
+    "mae": Course(160_000),
+    "beit": Course(121_280),
 }
 
 

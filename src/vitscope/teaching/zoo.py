@@ -154,7 +154,7 @@ def status(root: Path = ROOT, *, look: bool = False) -> None:
 
 @app.command
 def ship(
-    root: Path = ROOT, to: Path = SHELF, *, share: float = 0.15, only: tuple[str, ...] = (), half: bool = True
+    root: Path = ROOT, to: Path = SHELF, *, share: float | None = None, only: tuple[str, ...] = (), half: bool = True
 ) -> None:
     """Cool down a copy of each network and write its weights and model card.
 
@@ -165,7 +165,7 @@ def ship(
     to:
         Folder of the shipped cards.
     share:
-        Length of the cool-down, as a share of the steps before it.
+        Length of the cool-down, as a share of the steps before it; what the course says if not given.
     only:
         Ship these networks and no others; `none` is the untaught one.
     half:
@@ -179,7 +179,7 @@ def ship(
             continue
         trunk = root / key / CHECKPOINT
         steps = int(torch.load(trunk, map_location="cpu", weights_only=True)["step"])
-        cooldown = max(1, round(steps * share))
+        cooldown = max(1, round(steps * (courses.COURSES[key].cooldown if share is None else share)))
         schedule = Schedule(courses.WARMUP, steps + cooldown, cooldown)
         # named by where it began and how long it is: one that was interrupted goes on, one that is done is done
         cooled = root / "cooled" / f"{key}-{steps}-{cooldown}"
