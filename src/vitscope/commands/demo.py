@@ -15,7 +15,7 @@ from vitscope.study.demo import demo_study
 def demo(*, out: Path = Path("runs/demo")) -> None:
     """Run the complete study - How, What, Why, findings, page - on the built-in zoo and world.
 
-    Takes a few minutes on two cores; the second time only the page is written anew.
+    Takes about two minutes on two cores; the second time only the page is written anew.
 
     Parameters
     ----------
