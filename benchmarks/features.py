@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import time
-import warnings
 from collections.abc import Callable
 
 import torch
 from sklearn.cluster import KMeans
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
-from torch.utils.data import DataLoader
-from torch_cka import CKA
 
 from benchmarks.attention import pictures
+from benchmarks.published_cka import published
 from benchmarks.timing import Row, interleaved
 from vitscope.data.batches import Batch, BatchAnnotations
 from vitscope.features.cka import cka
@@ -90,19 +86,6 @@ def pass_rows() -> list[Row]:
     return found
 
 
-class Stored(nn.Module):
-    """A network that shows stored features, so that no forward pass is measured. layers: (n, T, D) each."""
-
-    def __init__(self, layers: list[Tensor]) -> None:
-        super().__init__()
-        self.stored = layers
-        self.layers = nn.ModuleList(nn.Identity() for _ in layers)
-
-    def forward(self, rows: Tensor) -> None:
-        for module, features in zip(self.layers, self.stored, strict=True):
-            module(features[rows] if len(rows) < len(features) else features)
-
-
 def grams_of(layers: list[Tensor], block: int) -> Grams:
     """Grams of 24 sites of one model."""
     statistic = NormGramStatistic(LAYOUT, DEPTH, block=block)
@@ -113,17 +96,6 @@ def grams_of(layers: list[Tensor], block: int) -> Grams:
         statistic.norms(layer, "mlp", layers[2 * layer + 1])
     statistic.end()
     return statistic.result()
-
-
-def published(first: list[Tensor], second: list[Tensor], block: int) -> Tensor:
-    loader = DataLoader([(torch.tensor(i),) for i in range(len(first[0]))], batch_size=block)  # type: ignore[arg-type,var-annotated]
-    names = [f"layers.{i}" for i in range(2 * DEPTH)]
-    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()), torch.no_grad():
-        warnings.simplefilter("ignore")
-        both = CKA(Stored(first), Stored(second), "a", "b", model1_layers=names, model2_layers=names)
-        both.compare(loader)
-    matrix: Tensor = both.export()["CKA"]
-    return matrix
 
 
 def cka_rows(block: int = 8) -> list[Row]:

@@ -2,46 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import Any
-
 import pytest
 import torch
-from torch import Tensor, nn
-from torch.utils.data import DataLoader
-from torch_cka import CKA
+from torch import Tensor
 
+from benchmarks.published_cka import published
 from tests.features.made import show_tokens
 from vitscope.features.cka import cka
 from vitscope.features.gram import GramStatistic
 from vitscope.models.layout import TokenLayout
 
 LAYOUT = TokenLayout(grid=(2, 2))
-
-
-class Stored(nn.Module):
-    """Shows stored features, layer by layer, to whoever listens. layers: (n, T, D) each; called with row numbers."""
-
-    def __init__(self, layers: list[Tensor]) -> None:
-        super().__init__()
-        self.stored = layers
-        self.layers = nn.ModuleList(nn.Identity() for _ in layers)
-
-    def forward(self, rows: Tensor) -> None:
-        for module, features in zip(self.layers, self.stored, strict=True):
-            module(features[rows])
-
-
-def published(first: list[Tensor], second: list[Tensor], block: int) -> Tensor:
-    """(layers, layers) of torch_cka."""
-    n = len(first[0])
-    loader: DataLoader[Any] = DataLoader([(torch.tensor(i),) for i in range(n)], batch_size=block)  # type: ignore[arg-type]
-    names = [[f"layers.{i}" for i in range(len(side))] for side in (first, second)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        both = CKA(Stored(first), Stored(second), "first", "second", model1_layers=names[0], model2_layers=names[1])
-        both.compare(loader)
-    return both.export()["CKA"]
 
 
 def features(n: int, depth: int, width: int, seed: int) -> list[Tensor]:

@@ -7,6 +7,7 @@ square, in batches, on the device that trains.
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ LARGEST_STORE = 4 * 2**30  # bytes of images that are kept decoded
 CHECKED = 2000  # files whose size is looked at before long work begins
 
 
-class TrainingImages:
+class TrainingImages(ABC):
     """A sequence of images; subclasses say where the pixels are."""
 
     def __init__(
@@ -41,12 +42,12 @@ class TrainingImages:
         self.size, self.labels, self.classes, self.captions = size, labels, tuple(classes), captions
         self.digest = digest
 
-    def __len__(self) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def __len__(self) -> int: ...
 
+    @abstractmethod
     def take(self, indices: Sequence[int]) -> Tensor:
         """uint8 (B, 3, H, W)."""
-        raise NotImplementedError
 
     def lesson(self, indices: Sequence[int], images: Tensor) -> Lesson:
         """The images with what is known about them."""
