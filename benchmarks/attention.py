@@ -9,7 +9,7 @@ import time
 import torch
 
 from benchmarks.timing import Row, interleaved
-from vitscope.attention.study import AttentionStudy
+from vitscope.attention.observer import AttentionStudy
 from vitscope.data.batches import Batch
 from vitscope.models import Backbone, load
 from vitscope.observe import default_batch_size
@@ -58,7 +58,7 @@ MEMORY = """
 import torch
 from benchmarks.attention import pictures
 from benchmarks.timing import peak_memory_mb
-from vitscope.attention.study import AttentionStudy
+from vitscope.attention.observer import AttentionStudy
 from vitscope.models import load
 from vitscope.observe import default_batch_size
 backbone = load("random:{arch}", size={size})

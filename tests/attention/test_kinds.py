@@ -18,7 +18,7 @@ from tests.conftest import make_batch
 from vitscope.attention.aligned import align, sources_per_offset
 from vitscope.attention.head_kinds import direction
 from vitscope.attention.kinds import KINDS, LATE_KINDS, late_kind, local_kind, local_shape
-from vitscope.attention.study import AttentionStudy
+from vitscope.attention.observer import AttentionStudy
 from vitscope.models import load
 from vitscope.models.layout import TokenLayout
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import polars as pl
 
+from vitscope.attention.observer import AttentionStudy, saliency_tables
 from vitscope.attention.saliency import SaliencyStatistic
-from vitscope.attention.study import AttentionStudy, notes_on, saliency_tables
+from vitscope.attention.study import notes_on
 from vitscope.data.davis import VideoSet
 from vitscope.data.keypoints import KeypointSet
 from vitscope.data.revisited import RetrievalSet
