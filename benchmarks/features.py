@@ -16,7 +16,7 @@ from benchmarks.timing import Row, interleaved
 from vitscope.data.batches import Batch, BatchAnnotations
 from vitscope.features.cka import cka
 from vitscope.features.clustering import INITIALISATIONS, best_of
-from vitscope.features.gram import Grams, GramStatistic, NormGramStatistic
+from vitscope.features.gram_statistic import Grams, GramStatistic, NormGramStatistic
 from vitscope.features.objects import RegionStatistic
 from vitscope.features.pooling import PooledStatistic
 from vitscope.features.record import BLOCKS

@@ -20,10 +20,11 @@ from torch import Tensor
 from tests.features.made import tiny, write_pictures
 from vitscope.data.folders import open_images
 from vitscope.errors import BadData, VitscopeError
-from vitscope.features.extract import extract, only_writer
-from vitscope.features.gram import GramStatistic
+from vitscope.features.extract import extract
+from vitscope.features.gram_statistic import GramStatistic
 from vitscope.features.pooling import PooledStatistic
 from vitscope.features.store import FeatureStore
+from vitscope.features.writing import only_writer
 from vitscope.models import Observer
 from vitscope.observe import observe
 from vitscope.statistic import Statistic

@@ -11,8 +11,9 @@ from vitscope.errors import MissingWeights, VitscopeError
 from vitscope.models import identify, load
 from vitscope.models.card import read_card
 from vitscope.models.catalogue import CATALOGUE
+from vitscope.models.listing import listings
 from vitscope.models.preprocessing import CLIP, HALF, IMAGENET
-from vitscope.models.registry import build, find_entry, listings
+from vitscope.models.registry import build, find_entry
 
 STUDY = {
     "fs-s32", "fs-s16", "fs-b32", "fs-b16", "fs-b8", "fs-l16", "clip-b32", "clip-b16", "clip-l14", "dino-s16",

@@ -9,7 +9,7 @@ from torch import Tensor
 from benchmarks.published_cka import published
 from tests.features.made import show_tokens
 from vitscope.features.cka import cka
-from vitscope.features.gram import GramStatistic
+from vitscope.features.gram_statistic import GramStatistic
 from vitscope.models.layout import TokenLayout
 
 LAYOUT = TokenLayout(grid=(2, 2))

@@ -8,7 +8,8 @@ from rich.table import Table
 
 from vitscope.commands.zoo_cards import card_page, cards_table
 from vitscope.errors import VitscopeError
-from vitscope.models.registry import Listing, listings, zoo_card
+from vitscope.models.listing import Listing, listings
+from vitscope.models.registry import zoo_card
 from vitscope.models.weights import weights_folder
 from vitscope.teachings import teaching
 

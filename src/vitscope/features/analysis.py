@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from vitscope.features.clustering import SCORES, SEEDS, Clustering, cluster_layers
-from vitscope.features.gram import MOST_PICTURES
+from vitscope.features.gram_statistic import MOST_PICTURES
 from vitscope.features.hsic import LEAST
 from vitscope.features.projection import pca, tsne
 from vitscope.features.record import ModelRecord

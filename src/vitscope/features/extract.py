@@ -7,39 +7,24 @@ and merged when they are asked for.
 
 from __future__ import annotations
 
-import json
-import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-import torch
 from safetensors import SafetensorError
-from torch import Tensor
 
 from vitscope.data.batches import SkippedImages, batches
 from vitscope.data.samples import SampleList
 from vitscope.device import compute_dtype
 from vitscope.errors import BadData, VitscopeError
 from vitscope.features.pooling import PooledStatistic, check_poolings
-from vitscope.features.store import (
-    ABOUT,
-    DTYPES,
-    MANIFEST,
-    FeatureStore,
-    Shard,
-    StoreContents,
-    read_contents,
-    write_contents,
-    write_tensors,
-)
+from vitscope.features.store import DTYPES, FeatureStore, StoreContents, write_tensors
+from vitscope.features.writing import claim, finished, only_writer, state_path, write_manifest, write_shard
 from vitscope.models.backbone import Backbone
 from vitscope.observe import default_batch_size
 from vitscope.progress import Advance, Progress, silent
 from vitscope.provenance import versions
-from vitscope.results import make_folder, write_atomically
+from vitscope.results import make_folder
 from vitscope.statistic import Statistic
 
 SHARD_BYTES = 16 << 20  # about the size of a shard: what is lost at most when a pass is interrupted
@@ -84,12 +69,12 @@ def extract(
     contents = describe(backbone, samples, poolings, dtype, batch_size, shard, known)
     make_folder(folder)
     with only_writer(folder):
-        _claim(folder, contents)
+        claim(folder, contents)
         skipped = SkippedImages(limit=skip_limit)
         with progress(backbone.title, len(samples)) as advance:
             for number in range(contents.shards):
                 stretch = range(number * contents.shard, min((number + 1) * contents.shard, len(samples)))
-                done = _finished(folder, contents, number, watching)
+                done = finished(folder, contents, number, watching)
                 if done is not None:
                     skipped.reasons.update(done.skipped)
                     advance(len(stretch))
@@ -99,12 +84,12 @@ def extract(
                 before = dict(skipped.reasons)
                 _observe(backbone, samples, stretch, [pooled, *fresh], batch_size, workers, skipped, advance)
                 for statistic in fresh:  # before the features: a shard of features means that all of it is done
-                    write_tensors(_state_path(folder, contents, statistic, number), statistic.state())
+                    write_tensors(state_path(folder, contents, statistic, number), statistic.state())
                 reasons = {name: why for name, why in skipped.reasons.items() if name not in before}
-                _write_shard(folder / contents.shard_name(number), pooled, contents.layers, reasons)
+                write_shard(folder / contents.shard_name(number), pooled, contents.layers, reasons)
         if len(skipped) == len(samples):
             raise BadData(f"none of the {len(samples)} images can be used")
-        _write_manifest(folder, contents, samples)
+        write_manifest(folder, contents, samples)
     return FeatureStore(folder)
 
 
@@ -146,67 +131,13 @@ def merged_statistics(folder: Path, contents: StoreContents, make: MakeStatistic
     merged = list(make())
     for number in range(contents.shards):
         for total, part in zip(merged, make(), strict=True):
-            path = _state_path(folder, contents, part, number)
+            path = state_path(folder, contents, part, number)
             try:
                 part.load(path)
             except (SafetensorError, OSError, KeyError) as error:
                 raise BadData(f"{path} is missing or damaged ({error}): run the study again to repair it") from None
             total.merge(part)
     return merged
-
-
-@contextmanager
-def only_writer(folder: Path) -> Iterator[None]:
-    """Nobody else extracts into this folder; what a killed process left half-written is cleared away.
-
-    The lock goes with the process, however it ends. Where the system has no such locks, nothing is locked.
-    """
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    with (folder / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise VitscopeError(
-                f"another process is extracting into {folder}: wait for it, or choose another"
-            ) from None
-        for leftover in folder.glob(".writing-*"):
-            shutil.rmtree(leftover, ignore_errors=True)
-        yield
-
-
-def _claim(folder: Path, contents: StoreContents) -> None:
-    """Make the folder this store, or make sure that it already is."""
-    if not (folder / ABOUT).exists():
-        write_contents(folder, contents)
-        return
-    there = read_contents(folder)
-    if there.digest != contents.digest:
-        raise VitscopeError(
-            f"{folder} holds features of {there.difference(contents)} ({there.title}, {there.count} pictures of "
-            f"{there.samples_origin}): choose another folder"
-        )
-
-
-def _state_path(folder: Path, contents: StoreContents, statistic: Statistic, number: int) -> Path:
-    return folder / f"{contents.digest}-{number:05}.{statistic.name}.safetensors"
-
-
-def _finished(folder: Path, contents: StoreContents, number: int, watching: Sequence[Statistic]) -> Shard | None:
-    """The shard, if it and the states beside it are whole; a damaged one counts as not done."""
-    path = folder / contents.shard_name(number)
-    if not path.is_file():
-        return None
-    try:
-        shard = Shard.open(path)
-        for statistic in watching:
-            Shard.open(_state_path(folder, contents, statistic, number))
-    except BadData:
-        return None
-    return shard
 
 
 def _observe(
@@ -240,29 +171,3 @@ def _observe(
     except BadData:
         if any(samples[index].id not in skipped.reasons for index in stretch):
             raise  # a stretch of nothing but broken pictures is no reason to stop; the limit on them is
-
-
-def _write_shard(path: Path, pooled: PooledStatistic, layers: int, skipped: dict[str, str]) -> None:
-    tensors: dict[str, Tensor] = {"indices": pooled.indices}
-    for pooling, features in pooled.result().items() if pooled.count else ():
-        tensors |= {f"{pooling}/{layer}": features[:, layer] for layer in range(layers)}
-    write_tensors(path, tensors, {"skipped": json.dumps(skipped)})
-
-
-def _write_manifest(folder: Path, contents: StoreContents, samples: SampleList) -> None:
-    shards = [Shard.open(folder / contents.shard_name(number)).indices for number in range(contents.shards)]
-    chosen = [samples[index] for index in torch.cat(shards).tolist()]
-    table = pl.DataFrame(
-        {
-            "row": range(len(chosen)),
-            "index": torch.cat(shards).numpy(),
-            "id": [sample.id for sample in chosen],
-            "path": [str(sample.path) for sample in chosen],
-            "label": [sample.label for sample in chosen],
-            "class": [samples.classes[s.label] if s.label is not None and samples.classes else None for s in chosen],
-            "shard": [number for number, indices in enumerate(shards) for _ in indices],
-        },
-        schema={"row": pl.Int64, "index": pl.Int64, "id": pl.String, "path": pl.String, "label": pl.Int64,
-                "class": pl.String, "shard": pl.Int32},
-    )  # fmt: skip
-    write_atomically(folder / MANIFEST, lambda path: table.write_parquet(path))

@@ -18,7 +18,7 @@ from vitscope.data.samples import SampleList
 from vitscope.errors import BadData, UnsupportedModel
 from vitscope.features.dense_regions import DenseRegionStatistic
 from vitscope.features.extract import MakeStatistics, describe, extract, merged_statistics
-from vitscope.features.gram import Grams, GramStatistic, NormGramStatistic
+from vitscope.features.gram_statistic import Grams, GramStatistic, NormGramStatistic
 from vitscope.features.objects import Regions, RegionStatistic
 from vitscope.features.pooling import check_poolings
 from vitscope.features.residual import Residual, ResidualStatistic

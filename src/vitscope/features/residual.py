@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from vitscope.bootstrap import RESAMPLES, percentile_interval, resampling_counts
+from vitscope.features.blocks import BlockRows, BlockStatistic
 from vitscope.features.cka import BOOTSTRAP_FROM, GROUPS
-from vitscope.features.gram import BlockRows, BlockStatistic, part_grams, token_grams, token_kinds
+from vitscope.features.gram import part_grams, token_grams, token_kinds
 from vitscope.models.layout import TokenLayout
 from vitscope.models.trace import PARTS
 

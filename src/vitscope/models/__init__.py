@@ -6,8 +6,9 @@ Imports nothing of vitscope but errors, digests and devices. Model names are loo
 from vitscope.models.backbone import Backbone
 from vitscope.models.identity import identify
 from vitscope.models.layout import Grid, TokenLayout
+from vitscope.models.listing import listings
 from vitscope.models.preprocessing import Preprocessing
-from vitscope.models.registry import listings, load
+from vitscope.models.registry import load
 from vitscope.models.trace import Observer
 
 __all__ = ["Backbone", "Grid", "Observer", "Preprocessing", "TokenLayout", "identify", "listings", "load"]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,7 @@ from vitscope.models.catalogue import CATALOGUE, Entry
 from vitscope.models.checkpoints import LoadReport, load_checkpoint
 from vitscope.models.noise import NoiseTransformer
 from vitscope.models.preprocessing import Preprocessing
-from vitscope.models.weights import find_weights, get_weights, remedy
+from vitscope.models.weights import get_weights
 
 ZOO = Path(__file__).parent / "zoo"
 BASELINES = {"random": "Untrained", "noise": "Noise", "noise-paper": "Noise (published)"}
@@ -78,51 +76,6 @@ def find_entry(name: str) -> Entry:
     )
     hint = f"did you mean {', '.join(near)}?" if near else "`vitscope models` lists what there is."
     raise VitscopeError(f"no model is called '{name}', and there is no such file: {hint}")
-
-
-@dataclass(frozen=True)
-class Listing:
-    """One line of `vitscope models`."""
-
-    name: str
-    title: str
-    teaching: str
-    architecture: str
-    group: str
-    present: bool
-    how: str  # where the weights are, or how to get them
-    source: str  # the short form: hub name or file name
-
-
-def listings(pattern: str = "*") -> Iterator[Listing]:
-    """Everything with a name that matches the pattern: the zoo, the study's models, modern ones; then timm's."""
-    for path in sorted(ZOO.glob("*.toml")):
-        card = read_card(path)
-        if fnmatchcase(card.name, pattern):
-            title = card.title or card.name
-            how = "shipped with vitscope"
-            yield Listing(card.name, title, card.teaching, card.architecture, "zoo", True, how, how)
-    for entry in CATALOGUE.values():
-        if fnmatchcase(entry.name, pattern):
-            yield _listing(entry)
-    if pattern != "*":
-        for module in ("vision_transformer", "beit", "eva", "deit"):
-            for name in timm.list_models(pattern, module=module, pretrained=True):
-                yield _listing(find_entry(name))
-
-
-def _listing(entry: Entry) -> Listing:
-    found = find_weights(entry)
-    return Listing(
-        entry.name,
-        entry.title,
-        entry.teaching,
-        entry.architecture,
-        entry.group,
-        present=found is not None,
-        how=str(found) if found else remedy(entry),
-        source=entry.hub or entry.files[0],
-    )
 
 
 def build(architecture: str, options: Mapping[str, Any], size: Size = None) -> tuple[nn.Module, Preprocessing]:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from vitscope.data.menagerie import Amounts, World, export
-from vitscope.models.registry import listings
+from vitscope.models.listing import listings
 from vitscope.progress import Progress, silent
 from vitscope.study.file import StudyFile, parse_study
 from vitscope.teachings import TEACHINGS
