@@ -9,13 +9,13 @@ import torch
 from torch.nn import functional as F
 from transformers.models.clip.modeling_clip import image_text_contrastive_loss
 
-from vitscope.teaching.clip import Clip
-from vitscope.teaching.clip import contrast as clip_contrast
-from vitscope.teaching.moco import Moco, MocoRecipe
-from vitscope.teaching.moco import contrast as moco_contrast
 from vitscope.teaching.schedule import Schedule
-from vitscope.teaching.teacher import Lesson
-from vitscope.teaching.text import END, PAD, UNKNOWN, TextEncoder, Vocabulary
+from vitscope.teaching.teachers.base import Lesson
+from vitscope.teaching.teachers.clip import Clip
+from vitscope.teaching.teachers.clip import contrast as clip_contrast
+from vitscope.teaching.teachers.moco import Moco, MocoRecipe
+from vitscope.teaching.teachers.moco import contrast as moco_contrast
+from vitscope.teaching.teachers.text import END, PAD, UNKNOWN, TextEncoder, Vocabulary
 
 CAPTIONS: list[tuple[str, ...]] = [("a red fox",), ("a blue whale at sea",), ("two owls",), ("a fox",)]
 

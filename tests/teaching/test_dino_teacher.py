@@ -9,11 +9,11 @@ import torch
 from torch.nn import functional as F
 
 from tests.teaching.tiny import squares
-from vitscope.teaching.dino import Dino, DinoRecipe, agreement, entropies, koleo_loss, sinkhorn
 from vitscope.teaching.optimiser import Optimiser, Rates
 from vitscope.teaching.order import batch_at
 from vitscope.teaching.schedule import Schedule
-from vitscope.teaching.teacher import Lesson
+from vitscope.teaching.teachers.base import Lesson
+from vitscope.teaching.teachers.dino import Dino, DinoRecipe, agreement, entropies, koleo_loss, sinkhorn
 
 
 def test_agreement_is_the_mean_over_pairs_of_different_views():

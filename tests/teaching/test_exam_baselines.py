@@ -12,7 +12,7 @@ from vitscope.data.davis import VideoSet
 from vitscope.data.keypoints import KeypointPair, KeypointSet
 from vitscope.data.menagerie import World, film, pair, play, render
 from vitscope.data.samples import SampleList
-from vitscope.teaching.exam.baselines import (
+from vitscope.teaching.zoo.exam.baselines import (
     centred_discs,
     colour_histogram,
     copied_masks,
@@ -20,8 +20,8 @@ from vitscope.teaching.exam.baselines import (
     grey_template,
     mask_iou,
 )
-from vitscope.teaching.exam.measures import jf, pck, species_right
-from vitscope.teaching.exam.rendered import RenderedRegion, RenderedSample, keypoints_of, samples_of, video_of
+from vitscope.teaching.zoo.exam.measures import jf, pck, species_right
+from vitscope.teaching.zoo.exam.rendered import RenderedRegion, RenderedSample, keypoints_of, samples_of, video_of
 
 
 def masked(*regions: np.ndarray) -> SampleList:

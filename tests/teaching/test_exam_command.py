@@ -12,11 +12,11 @@ from vitscope.models import load
 from vitscope.models.card import read_card
 from vitscope.models.identity import identify
 from vitscope.teaching.card import write_card
-from vitscope.teaching.exam.command import exam
-from vitscope.teaching.exam.measures import MEASURES
-from vitscope.teaching.exam.papers import Sizes, set_papers
-from vitscope.teaching.exam.record import write_into_card
 from vitscope.teaching.vit import create_encoder
+from vitscope.teaching.zoo.exam.command import exam
+from vitscope.teaching.zoo.exam.measures import MEASURES
+from vitscope.teaching.zoo.exam.papers import Sizes, set_papers
+from vitscope.teaching.zoo.exam.record import write_into_card
 
 SIZES = Sizes(seeds=2, bank=48, queries=16, parts=12, pairs=16, films=1, frames=3)
 

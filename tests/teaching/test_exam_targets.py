@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from vitscope.teaching.exam.marks import Figure, Scores, curves, difference, figure
-from vitscope.teaching.exam.targets import TARGETS, Target, judge, judge_all
+from vitscope.teaching.zoo.exam.marks import Figure, Scores, curves, difference, figure
+from vitscope.teaching.zoo.exam.targets import TARGETS, Target, judge, judge_all
 
 
 def about(mean: float, half: float = 0.02) -> Figure:

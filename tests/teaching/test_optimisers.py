@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 from vitscope.teaching.optimiser import Optimiser, Rates, hidden_matrices
-from vitscope.teaching.supervised import Supervised
-from vitscope.teaching.teacher import Lesson
+from vitscope.teaching.teachers.base import Lesson
+from vitscope.teaching.teachers.supervised import Supervised
 
 
 def lesson() -> Lesson:

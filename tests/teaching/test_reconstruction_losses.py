@@ -9,11 +9,11 @@ from torch.nn import functional as F
 from transformers import ViTMAEConfig, ViTMAEForPreTraining
 
 from vitscope.errors import BadData
-from vitscope.teaching.beit import Beit, BeitRecipe
-from vitscope.teaching.codebook import learn_codebook, nearest_words
-from vitscope.teaching.mae import Mae
-from vitscope.teaching.masking import block_masks
-from vitscope.teaching.teacher import Lesson
+from vitscope.teaching.teachers.base import Lesson
+from vitscope.teaching.teachers.beit import Beit, BeitRecipe
+from vitscope.teaching.teachers.codebook import learn_codebook, nearest_words
+from vitscope.teaching.teachers.mae import Mae
+from vitscope.teaching.teachers.masking import block_masks
 from vitscope.teaching.vit import patchify
 
 
@@ -120,7 +120,7 @@ def test_beit_never_sees_masked_patches(beit):
 def test_beit_predicts_only_masked_tokens(beit, monkeypatch):
     masked = torch.zeros(2, 16, dtype=torch.bool)
     masked[0, [3, 7]] = masked[1, 11] = True
-    monkeypatch.setattr("vitscope.teaching.beit.block_masks", lambda *_: masked)
+    monkeypatch.setattr("vitscope.teaching.teachers.beit.block_masks", lambda *_: masked)
     object.__setattr__(beit.recipe, "view", lambda images, _size: images)
     images = torch.rand(2, 3, 16, 16)
     loss, _ = beit.loss(Lesson(images))

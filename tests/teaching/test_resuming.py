@@ -16,7 +16,7 @@ from vitscope.teaching.checkpoint import load_checkpoint
 from vitscope.teaching.loop import CHECKPOINT, Diverged, Run, Settings
 from vitscope.teaching.monitor import Monitor
 from vitscope.teaching.schedule import Schedule
-from vitscope.teaching.teachers import TEACHERS, create_teacher, recipe_for
+from vitscope.teaching.teachers.registry import TEACHERS, create_teacher, recipe_for
 
 SMALL = {
     "dino": {"prototypes": 16, "small_crops": 1},

@@ -16,7 +16,7 @@ from vitscope.models import load
 from vitscope.teaching.augment import Augmentation
 from vitscope.teaching.loop import CHECKPOINT, Run, Settings
 from vitscope.teaching.schedule import Schedule
-from vitscope.teaching.teachers import create_teacher, recipe_for
+from vitscope.teaching.teachers.registry import create_teacher, recipe_for
 
 # Chance is drawn by each process for itself, so only views without chance can be compared.
 STILL = Augmentation(flip=0.0)

@@ -7,8 +7,8 @@ import torch
 
 from tests.teaching.tiny import OPTIONS
 from vitscope.models import load
-from vitscope.teaching import courses, world, zoo
 from vitscope.teaching.loop import CHECKPOINT
+from vitscope.teaching.zoo import courses, driver, shipping, world
 
 
 @pytest.fixture
@@ -27,16 +27,16 @@ def tiny(monkeypatch, tmp_path):
 
 
 def test_training_ends_when_every_course_is_done_and_ships_cards(tiny, capsys):
-    zoo.status(tiny)
+    driver.status(tiny)
     assert capsys.readouterr().out == "fs    not begun\nmae   not begun\n"
-    zoo.train(tiny, minutes=0.002)
+    driver.train(tiny, minutes=0.002)
     steps = {key: torch.load(tiny / key / CHECKPOINT, weights_only=True)["step"] for key in ("fs", "mae")}
     assert steps == {"fs": 10, "mae": 6}
-    zoo.status(tiny)
+    driver.status(tiny)
     assert "fs           80 images" in capsys.readouterr().out
-    zoo.status(tiny, look=True)
+    driver.status(tiny, look=True)
     assert capsys.readouterr().out.count("UNC cls") == 2
-    zoo.ship(tiny, tiny / "shelf", share=0.5)
+    shipping.ship(tiny, tiny / "shelf", share=0.5)
     after = {key: torch.load(tiny / key / CHECKPOINT, weights_only=True)["step"] for key in ("fs", "mae")}
     assert after == steps  # the trunk is left as it was
     names = ("fs", "mae", "none")
@@ -46,14 +46,14 @@ def test_training_ends_when_every_course_is_done_and_ships_cards(tiny, capsys):
 
 
 def test_the_least_taught_is_chosen_and_a_taught_one_is_left_alone(tiny):
-    zoo.train(tiny, minutes=10, only=("mae",))
+    driver.train(tiny, minutes=10, only=("mae",))
     with (
         courses.locked(tiny / "fs" / "lock", wait=False) as mine,
         courses.locked(tiny / "fs" / "lock", wait=False) as other,
     ):
         assert mine
         assert not other
-    assert zoo.time_spent(tiny / "mae") > zoo.time_spent(tiny / "fs") == 0.0
+    assert driver.time_spent(tiny / "mae") > driver.time_spent(tiny / "fs") == 0.0
 
 
 def test_rendered_images_are_found_again_and_test_sets_differ(tiny):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.teaching.tiny import OPTIONS
-from vitscope.teaching import courses, world, zoo
 from vitscope.teaching.loop import Run
+from vitscope.teaching.zoo import courses, driver, shipping, world
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def tiny(monkeypatch, tmp_path):
     monkeypatch.setattr(
         courses, "monitor", lambda folder, train, size: world.monitor(folder, train, size, bank=32, queries=16)
     )
-    zoo.train(tmp_path)
+    driver.train(tmp_path)
     return tmp_path
 
 
@@ -38,22 +38,22 @@ def counted(monkeypatch, stop_after: int | None = None) -> list[int]:
 
 
 def test_an_interrupted_cool_down_goes_on_and_gives_the_same_weights(tiny, monkeypatch):
-    zoo.ship(tiny, tiny / "at once", share=0.5, only=("fs",))
+    shipping.ship(tiny, tiny / "at once", share=0.5, only=("fs",))
     (folder,) = (tiny / "cooled").iterdir()
     folder.rename(tiny / "elsewhere")
     with monkeypatch.context() as patch:
         made = counted(patch, stop_after=2)
         with pytest.raises(KeyboardInterrupt):
-            zoo.ship(tiny, tiny / "in two", share=0.5, only=("fs",))
+            shipping.ship(tiny, tiny / "in two", share=0.5, only=("fs",))
         assert made == [11, 12]  # the trunk has ten steps, the cool-down five
     with monkeypatch.context() as patch:
         made = counted(patch)
-        zoo.ship(tiny, tiny / "in two", share=0.5, only=("fs",))
+        shipping.ship(tiny, tiny / "in two", share=0.5, only=("fs",))
         assert made == [13, 14, 15]
     assert (tiny / "in two/fs.safetensors").read_bytes() == (tiny / "at once/fs.safetensors").read_bytes()
     with monkeypatch.context() as patch:
         made = counted(patch)
-        zoo.ship(tiny, tiny / "again", share=0.5, only=("fs",))
+        shipping.ship(tiny, tiny / "again", share=0.5, only=("fs",))
         assert made == []
-        zoo.ship(tiny, tiny / "longer", share=0.6, only=("fs",))
+        shipping.ship(tiny, tiny / "longer", share=0.6, only=("fs",))
         assert made == [11, 12, 13, 14, 15, 16]  # another cool-down begins at the trunk

@@ -21,7 +21,7 @@ from vitscope.data.decode import BadImage, image_size
 from vitscope.data.samples import SampleList
 from vitscope.digest import digest_of
 from vitscope.errors import BadData
-from vitscope.teaching.teacher import Lesson
+from vitscope.teaching.teachers.base import Lesson
 
 LARGEST_STORE = 4 * 2**30  # bytes of images that are kept decoded
 CHECKED = 2000  # files whose size is looked at before long work begins

@@ -20,7 +20,7 @@ from vitscope.teaching.monitor import Monitor
 from vitscope.teaching.optimiser import Optimiser, Rates
 from vitscope.teaching.order import batches_from, step_seed
 from vitscope.teaching.schedule import Schedule
-from vitscope.teaching.teacher import Lesson, Teacher
+from vitscope.teaching.teachers.base import Lesson, Teacher
 
 CHECKPOINT = "checkpoint.pt"
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vitscope.teaching.teacher import Teacher
+from vitscope.teaching.teachers.base import Teacher
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from vitscope.teaching.loop import Run, Settings
 from vitscope.teaching.monitor import Monitor
 from vitscope.teaching.optimiser import Rates
 from vitscope.teaching.schedule import Schedule
-from vitscope.teaching.teachers import TEACHERS, check_lessons, create_teacher, recipe_for
+from vitscope.teaching.teachers.registry import TEACHERS, check_lessons, create_teacher, recipe_for
 from vitscope.teaching.vit import create_encoder
 
 HELD_OUT = 0.05  # share of labelled images that is only looked at, never taught

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from vitscope.teaching.augment import Augmentation, normalise, to_float
-from vitscope.teaching.teacher import Lesson, Logs, Teacher
+from vitscope.teaching.teachers.base import Lesson, Logs, Teacher
 from vitscope.teaching.vit import summary
 
 VIEW = Augmentation((0.6, 1.0), colour=0.5, hue=0.5, brightness=0.3, contrast=0.3, saturation=0.3, grey=0.1)

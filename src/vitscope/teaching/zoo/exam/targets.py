@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from vitscope.teaching.exam.baselines import TITLES
-from vitscope.teaching.exam.marks import Figure, difference
-from vitscope.teaching.exam.measures import MEASURES
+from vitscope.teaching.zoo.exam.baselines import TITLES
+from vitscope.teaching.zoo.exam.marks import Figure, difference
+from vitscope.teaching.zoo.exam.measures import MEASURES
 from vitscope.teachings import teaching
 
 UNTAUGHT = "none"

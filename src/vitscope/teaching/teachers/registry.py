@@ -10,16 +10,16 @@ import torch
 
 from vitscope.errors import BadData, VitscopeError
 from vitscope.teaching.augment import to_float
-from vitscope.teaching.beit import Beit, BeitRecipe
-from vitscope.teaching.clip import Clip, ClipRecipe
-from vitscope.teaching.codebook import learn_codebook
-from vitscope.teaching.dino import Dino, DinoRecipe
 from vitscope.teaching.images import TrainingImages
-from vitscope.teaching.mae import Mae, MaeRecipe
-from vitscope.teaching.moco import Moco, MocoRecipe
-from vitscope.teaching.supervised import Supervised, SupervisedRecipe
-from vitscope.teaching.teacher import Teacher
-from vitscope.teaching.text import Vocabulary
+from vitscope.teaching.teachers.base import Teacher
+from vitscope.teaching.teachers.beit import Beit, BeitRecipe
+from vitscope.teaching.teachers.clip import Clip, ClipRecipe
+from vitscope.teaching.teachers.codebook import learn_codebook
+from vitscope.teaching.teachers.dino import Dino, DinoRecipe
+from vitscope.teaching.teachers.mae import Mae, MaeRecipe
+from vitscope.teaching.teachers.moco import Moco, MocoRecipe
+from vitscope.teaching.teachers.supervised import Supervised, SupervisedRecipe
+from vitscope.teaching.teachers.text import Vocabulary
 from vitscope.teaching.vit import create_encoder
 
 TEACHERS: dict[str, type[Teacher]] = {t.key: t for t in (Supervised, Clip, Dino, Moco, Mae, Beit)}

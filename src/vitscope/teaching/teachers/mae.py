@@ -15,7 +15,7 @@ from timm.models.vision_transformer import Block, VisionTransformer
 from torch import Tensor, nn
 
 from vitscope.teaching.augment import Augmentation, normalise, to_float
-from vitscope.teaching.teacher import Lesson, Logs, Teacher
+from vitscope.teaching.teachers.base import Lesson, Logs, Teacher
 from vitscope.teaching.vit import patchify, run_blocks, sincos_positions, with_positions
 
 VIEW = Augmentation(scale=(0.6, 1.0))

@@ -10,7 +10,7 @@ from vitscope.data.menagerie import World, film, pair, play, render
 from vitscope.data.samples import SampleList
 from vitscope.errors import VitscopeError
 from vitscope.progress import Progress, silent
-from vitscope.teaching.exam.rendered import keypoints_of, samples_of, video_of
+from vitscope.teaching.zoo.exam.rendered import keypoints_of, samples_of, video_of
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ from torch.nn import functional as F
 
 from vitscope.teaching.augment import Augmentation, normalise, to_float
 from vitscope.teaching.distributed import joined, mean_over_processes, rank
-from vitscope.teaching.heads import PrototypeHead
-from vitscope.teaching.momentum import follow, follower
 from vitscope.teaching.schedule import Progress, settle
-from vitscope.teaching.teacher import Lesson, Logs, Teacher
+from vitscope.teaching.teachers.base import Lesson, Logs, Teacher
+from vitscope.teaching.teachers.heads import PrototypeHead
+from vitscope.teaching.teachers.momentum import follow, follower
 from vitscope.teaching.vit import summary
 
 # Every hue is reachable: with a narrow range colour alone describes an image, and shape is not learned.

@@ -17,12 +17,12 @@ from vitscope.models import load
 from vitscope.models.registry import ZOO
 from vitscope.progress import Progress, shown
 from vitscope.results import make_folder, write_atomically
-from vitscope.teaching.exam.baselines import measure_baselines
-from vitscope.teaching.exam.measures import Answers, examine
-from vitscope.teaching.exam.papers import Sizes, set_papers
-from vitscope.teaching.exam.record import Exam, as_data, card_section, mark, write_into_card
-from vitscope.teaching.exam.tables import report
-from vitscope.teaching.exam.targets import UNTAUGHT
+from vitscope.teaching.zoo.exam.baselines import measure_baselines
+from vitscope.teaching.zoo.exam.measures import Answers, examine
+from vitscope.teaching.zoo.exam.papers import Sizes, set_papers
+from vitscope.teaching.zoo.exam.record import Exam, as_data, card_section, mark, write_into_card
+from vitscope.teaching.zoo.exam.tables import report
+from vitscope.teaching.zoo.exam.targets import UNTAUGHT
 from vitscope.teachings import TEACHINGS
 
 SIZES = Sizes()

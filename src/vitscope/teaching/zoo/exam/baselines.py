@@ -15,9 +15,9 @@ from vitscope.data.samples import SampleList
 from vitscope.models.layout import Grid
 from vitscope.tasks import keypoints
 from vitscope.tasks.video_segmentation import SequenceScores, VideoScores, score_frame
-from vitscope.teaching.exam.marks import Scores, stacked
-from vitscope.teaching.exam.measures import jf, labels_of, pck, species_right
-from vitscope.teaching.exam.papers import Papers
+from vitscope.teaching.zoo.exam.marks import Scores, stacked
+from vitscope.teaching.zoo.exam.measures import jf, labels_of, pck, species_right
+from vitscope.teaching.zoo.exam.papers import Papers
 
 COLOURS = 4  # shades of red, green and blue each
 TEMPLATE = 16  # pixels

@@ -19,8 +19,8 @@ from torch.nn import functional as F
 from vitscope.teaching.augment import Augmentation, normalise, to_float
 from vitscope.teaching.distributed import joined, rank
 from vitscope.teaching.schedule import Progress
-from vitscope.teaching.teacher import Lesson, Logs, Teacher
-from vitscope.teaching.text import TextEncoder, Vocabulary
+from vitscope.teaching.teachers.base import Lesson, Logs, Teacher
+from vitscope.teaching.teachers.text import TextEncoder, Vocabulary
 from vitscope.teaching.vit import summary
 
 LARGEST_SCALE = math.log(100)

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from vitscope.teaching.augment import Augmentation, normalise, to_float
-from vitscope.teaching.codebook import nearest_words
-from vitscope.teaching.masking import block_masks
-from vitscope.teaching.teacher import Lesson, Logs, Teacher
+from vitscope.teaching.teachers.base import Lesson, Logs, Teacher
+from vitscope.teaching.teachers.codebook import nearest_words
+from vitscope.teaching.teachers.masking import block_masks
 from vitscope.teaching.vit import patchify, run_blocks
 
 VIEW = Augmentation(scale=(0.6, 1.0))

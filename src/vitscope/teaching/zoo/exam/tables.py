@@ -7,10 +7,10 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from vitscope.teaching.exam.baselines import TITLES
-from vitscope.teaching.exam.marks import CHOICE, Figure
-from vitscope.teaching.exam.measures import MEASURES
-from vitscope.teaching.exam.record import Exam
+from vitscope.teaching.zoo.exam.baselines import TITLES
+from vitscope.teaching.zoo.exam.marks import CHOICE, Figure
+from vitscope.teaching.zoo.exam.measures import MEASURES
+from vitscope.teaching.zoo.exam.record import Exam
 from vitscope.teachings import teaching
 
 HEADINGS = {"unc": "UNC", "nat": "NAT", "pck": "PCK", "jf": "J&F", "purity": "parts", "nmi": "NMI", "iou": "IoU"}

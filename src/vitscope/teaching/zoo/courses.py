@@ -14,9 +14,10 @@ from vitscope.teaching.images import StoredImages
 from vitscope.teaching.loop import Point, Run, Settings
 from vitscope.teaching.monitor import Monitor
 from vitscope.teaching.schedule import Schedule
-from vitscope.teaching.teachers import create_teacher, recipe_for
-from vitscope.teaching.world import monitor, rendered
+from vitscope.teaching.teachers.registry import create_teacher, recipe_for
+from vitscope.teaching.zoo.world import monitor, rendered
 
+ROOT = Path("runs/zoo")  # checkpoints and rendered images
 ARCHITECTURE = "vit_tiny_patch16_224"
 OPTIONS: dict[str, Any] = {"img_size": 64, "patch_size": 8, "embed_dim": 64, "depth": 12, "num_heads": 4}
 SIZE = 64

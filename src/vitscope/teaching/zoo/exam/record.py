@@ -11,11 +11,11 @@ from vitscope.errors import VitscopeError
 from vitscope.models.card import read_card, tomllib
 from vitscope.results import write_atomically
 from vitscope.teaching.card import as_toml
-from vitscope.teaching.exam.baselines import TITLES
-from vitscope.teaching.exam.marks import CHOICE, Figure, Scores, curves, figure
-from vitscope.teaching.exam.measures import MEASURES, Answers
-from vitscope.teaching.exam.papers import Sizes
-from vitscope.teaching.exam.targets import UNTAUGHT, Verdict, judge_all
+from vitscope.teaching.zoo.exam.baselines import TITLES
+from vitscope.teaching.zoo.exam.marks import CHOICE, Figure, Scores, curves, figure
+from vitscope.teaching.zoo.exam.measures import MEASURES, Answers
+from vitscope.teaching.zoo.exam.papers import Sizes
+from vitscope.teaching.zoo.exam.targets import UNTAUGHT, Verdict, judge_all
 
 DIGITS = 4
 

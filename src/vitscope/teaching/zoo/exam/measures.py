@@ -20,8 +20,8 @@ from vitscope.tasks import keypoints, knn, video_segmentation
 from vitscope.tasks.confidence import grouped_ratio
 from vitscope.tasks.nearest import Array
 from vitscope.tasks.pooled import PooledFeatures, pooled_features
-from vitscope.teaching.exam.marks import Scores, stacked
-from vitscope.teaching.exam.papers import Papers
+from vitscope.teaching.zoo.exam.marks import Scores, stacked
+from vitscope.teaching.zoo.exam.papers import Papers
 
 MEASURES = {
     "unc": "species, k-NN, appearance-free",

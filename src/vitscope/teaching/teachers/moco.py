@@ -18,10 +18,10 @@ from torch.nn import functional as F
 
 from vitscope.teaching.augment import Augmentation, normalise, to_float
 from vitscope.teaching.distributed import joined, rank
-from vitscope.teaching.heads import batchnorm_mlp
-from vitscope.teaching.momentum import follow, follower
 from vitscope.teaching.schedule import Progress, settle
-from vitscope.teaching.teacher import Lesson, Logs, Teacher
+from vitscope.teaching.teachers.base import Lesson, Logs, Teacher
+from vitscope.teaching.teachers.heads import batchnorm_mlp
+from vitscope.teaching.teachers.momentum import follow, follower
 from vitscope.teaching.vit import summary
 
 # Every hue is reachable: with a narrow range colour alone tells images apart, and nothing else is learned.
