@@ -59,6 +59,15 @@ def test_the_shipped_network_is_the_momentum_average_of_the_student(any_size_vit
     assert all(p.grad is not None for p in teacher.student_vit.parameters())
 
 
+def test_the_momentum_ends_where_the_recipe_says(any_size_vit):
+    teacher = Dino(any_size_vit, DinoRecipe(prototypes=6, momentum=0.5, final_momentum=0.75))
+    before = teacher.encoder.get_parameter("blocks.1.mlp.fc1.weight").clone()
+    with torch.no_grad():
+        teacher.student_vit.get_parameter("blocks.1.mlp.fc1.weight").add_(4.0)
+    teacher.after_step(Schedule(warmup=0, total=10, cooldown=10).at(10))
+    torch.testing.assert_close(teacher.encoder.get_parameter("blocks.1.mlp.fc1.weight"), before + 1.0)
+
+
 def test_small_crops_are_whole_patches(any_size_vit):
     sizes = []
     teacher = Dino(any_size_vit, DinoRecipe(prototypes=6, small_crops=3))

@@ -43,7 +43,8 @@ class DinoRecipe:
     teacher_temperature: float = 0.04
     balance: Literal["centre", "sinkhorn", "none"] = "centre"
     centre_momentum: float = 0.9
-    momentum: float = 0.99  # of the teacher; rises to 1 during cool-down
+    momentum: float = 0.99  # of the teacher
+    final_momentum: float = 1.0  # at the end of cool-down; below 1 where that is short, or the teacher stays behind
     koleo: float = 0.1
     small_crops: int = 4
     small_size: float = 0.5  # edge of the small crops, as a share of the network's input
@@ -113,7 +114,7 @@ class Dino(Teacher):
     def after_step(self, progress: Progress) -> None:
         if self.recipe.balance == "centre" and self._seen is not None:
             self.centre.lerp_(mean_over_processes(self._seen), 1 - self.recipe.centre_momentum)
-        momentum = settle(self.recipe.momentum, 1.0, progress.cooling)
+        momentum = settle(self.recipe.momentum, self.recipe.final_momentum, progress.cooling)
         follow(self.teacher_vit, self.student_vit, momentum)
         follow(self.teacher_head, self.student_head, momentum)
 
