@@ -47,7 +47,7 @@ ZOO := OMP_NUM_THREADS=1 $(BIN)/python -m vitscope.teaching.zoo
 SHIPPED := $(addprefix zoo-ship-,dino moco clip fs mae beit none)
 .PHONY: zoo-train-1 zoo-train-2 $(SHIPPED)
 
-zoo: $(READY)  ## teach the zoo from nothing, ship and examine it: about 3 CPU-hours, goes on if interrupted
+zoo: $(READY)  ## teach the zoo from nothing, ship and examine it: about 4.5 CPU-hours, goes on if interrupted
 	$(MAKE) --jobs 2 zoo-train-1 zoo-train-2
 	$(MAKE) --jobs 2 $(SHIPPED)
 	$(ZOO) exam --write --out runs/zoo/exam.json
