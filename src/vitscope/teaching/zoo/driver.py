@@ -1,7 +1,7 @@
 """Teaching the networks of the zoo in turn, and seeing how far each is.
 
-Training runs on a plateau of the learning rate and has no end of its own: each process takes the network that had the
-least time, teaches it for a slice, and puts it back. It may be killed at any moment.
+Training runs on a plateau of the learning rate, for as long as each course says. Any number of processes take part:
+each takes the network that had the least time, teaches it for a slice, and puts it back. Any may be killed at any time.
 """
 
 from __future__ import annotations
