@@ -4,53 +4,70 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+READY_TESTS := $(VENV)/.ready-tests
+READY_SLOW := $(VENV)/.ready-slow
 
 .PHONY: help setup demo test test-slow lint format bench zoo clean
 
 help:  ## say what there is
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# Rebuilt only when the requirements change. torch is constrained to a build that pip finds without CUDA packages.
+# Rebuilt only when the requirements change: what running needs, and on top of it what tests need and what Ray's need.
+# torch is constrained to a build that pip finds without CUDA packages.
+INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
+
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt setuptools
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[dev]'
-	touch $(READY)
+	$(INSTALL) setuptools
+	$(INSTALL) --no-build-isolation --editable .
+	touch $@
 
-setup: $(READY)  ## create the virtual environment
+$(READY_TESTS): $(READY)
+	$(INSTALL) --no-build-isolation --editable '.[dev]'
+	touch $@
+
+$(READY_SLOW): $(READY_TESTS)
+	$(INSTALL) --no-build-isolation --editable '.[dev,ray]'
+	touch $@
+
+setup: $(READY_TESTS)  ## create the virtual environment, with what developers need
 
 demo: $(READY)  ## the study on what ships with vitscope, ending with where to look
 	$(BIN)/vitscope demo
 
-test: $(READY) lint  ## lint, types and all quick tests
+test: $(READY_TESTS) lint  ## lint, types and all quick tests; sets up the browser that page tests drive
+	$(BIN)/python -m tests.browser
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
-test-slow: $(READY)  ## the heavy cases too, Ray's among them
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[ray]'
+test-slow: $(READY_SLOW)  ## the heavy cases too, Ray's among them
+	$(BIN)/python -m tests.browser
 	$(BIN)/python -m pytest -n auto --dist loadfile -m "slow or not slow"
 
-lint: $(READY)  ## ruff and mypy
+lint: $(READY_TESTS)  ## ruff, mypy, and rooms that look one way
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/mypy
 
-format: $(READY)  ## put the source in the house style
+format: $(READY_TESTS)  ## put the source in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY)  ## speed and memory, as ratios to a bare forward pass in one run
+bench: $(READY_TESTS)  ## speed and memory, as ratios to a bare forward pass in one run
 	$(BIN)/python -m benchmarks
 
 # Two processes of one thread each teach faster than one of two, and step back for everything else. Whatever is
-# interrupted goes on where it was: networks keep their checkpoints in runs/zoo, and a cool-down has its own.
-ZOO := OMP_NUM_THREADS=1 $(BIN)/python -m vitscope.teaching.zoo
+# interrupted goes on where it was: networks keep their checkpoints in runs/zoo2, and a cool-down has its own.
+ZOO := OMP_NUM_THREADS=1 $(BIN)/python -m zoo
 SHIPPED := $(addprefix zoo-ship-,dino moco clip fs mae beit none)
-.PHONY: zoo-train-1 zoo-train-2 $(SHIPPED)
+.PHONY: zoo-train zoo-train-1 zoo-train-2 $(SHIPPED)
 
-zoo: $(READY)  ## teach the zoo from nothing, ship and examine it: about 4.5 CPU-hours, goes on if interrupted
-	$(MAKE) --jobs 2 zoo-train-1 zoo-train-2
+zoo: zoo-train  ## teach the zoo from nothing, ship and examine it: about 24 CPU-hours, goes on if interrupted
 	$(MAKE) --jobs 2 $(SHIPPED)
-	$(ZOO) exam --write --out runs/zoo/exam.json
+	$(ZOO) exam --write --seeds report --out runs/zoo2/exam.json
+
+zoo-train: $(READY)  ## only teach it, or go on with it
+	$(MAKE) --jobs 2 zoo-train-1 zoo-train-2
 
 zoo-train-1 zoo-train-2:
 	$(ZOO) train

@@ -3,51 +3,56 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 from sklearn.cluster import KMeans
 from torch import Tensor
 from torch.nn import functional as F
 
-from benchmarks.attention import pictures
+from benchmarks.attention import images
 from benchmarks.published_cka import published
-from benchmarks.timing import Row, interleaved
+from benchmarks.timing import Row, architecture, interleaved
+from vitscope.core.analysis import BATCH
+from vitscope.core.statistic import Statistic
 from vitscope.data.batches import Batch, BatchAnnotations
 from vitscope.features.cka import cka
 from vitscope.features.clustering import INITIALISATIONS, best_of
 from vitscope.features.gram_statistic import Grams, GramStatistic, NormGramStatistic
-from vitscope.features.objects import RegionStatistic
 from vitscope.features.pooling import PooledStatistic
-from vitscope.features.record import BLOCKS
+from vitscope.features.regions import RegionStatistic
 from vitscope.features.residual import ResidualStatistic
-from vitscope.models import Backbone, TokenLayout, load
-from vitscope.statistic import Statistic
+from vitscope.models import Backbone, TokenLayout, load_model
 
 LAYOUT, DEPTH, WIDTH = TokenLayout(grid=(14, 14)), 12, 768
-REGIONS = 7  # per picture, as in COCO
+REGIONS = 7  # per image, as in COCO
 
 
-def rows() -> list[Row]:
-    return [*pass_rows(), *cka_rows(), *clustering_rows()]
+def rows(quick: bool = False) -> Iterator[Row]:
+    yield from pass_rows(quick)
+    yield from cka_rows(rounds=1, width=16) if quick else cka_rows()
+    yield from clustering_rows(layers=1, n=500, k=10) if quick else clustering_rows()
 
 
 def annotated(backbone: Backbone, count: int) -> Batch:
-    """A batch of pictures with random regions."""
-    batch = pictures(backbone, count)
+    """A batch of images with random regions."""
+    batch = images(backbone, count)
     generator = torch.Generator().manual_seed(1)
-    size = (REGIONS, *backbone.preprocessing.size)
+    sizes = ((REGIONS, *backbone.preprocessing.size), (REGIONS, *backbone.layout.grid))
     batch.annotations = [
-        BatchAnnotations(torch.arange(REGIONS), torch.randint(0, 256, size, generator=generator, dtype=torch.uint8))
+        BatchAnnotations(
+            torch.arange(REGIONS),
+            *(torch.randint(0, 256, size, generator=generator, dtype=torch.uint8) for size in sizes),
+        )
         for _ in range(count)
     ]
     return batch
 
 
-def pass_rows() -> list[Row]:
-    """One block of 32 pictures through ViT-B/16, bare and watched."""
-    block = BLOCKS["corrected"]
-    backbone = load("random:vit_base_patch16_224")
+def pass_rows(quick: bool) -> Iterator[Row]:
+    """One block of 32 images through ViT-B/16, bare and watched."""
+    block = BATCH
+    backbone = load_model(architecture(quick))
     batch = annotated(backbone, block)
 
     def watched(make: Callable[[], list[Statistic]]) -> Callable[[], None]:
@@ -73,17 +78,15 @@ def pass_rows() -> list[Row]:
         return [*study(), ResidualStatistic(backbone.layout, backbone.depth, block=block)]
 
     candidates = {"bare": watched(list), "study": watched(study), "residual": watched(residual)}
-    found, threads = [], torch.get_num_threads()
+    threads = torch.get_num_threads()
     for count, clock, unit in ((threads, time.perf_counter, "wall"), (1, time.process_time, "CPU")):
         torch.set_num_threads(count)
-        best = interleaved(candidates, rounds=2, clock=clock)
-        note = f"{unit} time, {count} thread(s), bare {best['bare'] / block:.3f} s per picture"
-        found += [
-            Row("Grams, pooled and region features / bare forward", best["study"] / best["bare"], 1.05, note=note),
-            Row("the same with the residual analysis / bare forward", best["residual"] / best["bare"], None, note=note),
-        ]
+        best = interleaved(candidates, rounds=1 if quick else 2, clock=clock)
+        note = f"{unit} time, {count} thread(s), bare {best['bare'] / block:.3f} s per image"
+        study_ratio, residual_ratio = best["study"] / best["bare"], best["residual"] / best["bare"]
+        yield Row("Grams, pooled and region features / bare forward", study_ratio, 1.05, note=note)
+        yield Row("the same with the residual analysis / bare forward", residual_ratio, None, note=note)
     torch.set_num_threads(threads)
-    return found
 
 
 def grams_of(layers: list[Tensor], block: int) -> Grams:
@@ -98,10 +101,10 @@ def grams_of(layers: list[Tensor], block: int) -> Grams:
     return statistic.result()
 
 
-def cka_rows(block: int = 8) -> list[Row]:
+def cka_rows(block: int = 8, rounds: int = 4, width: int = WIDTH) -> list[Row]:
     """All layers of two ViT-B by all tokens, features given: Grams, and the comparison alone."""
     generator = torch.Generator().manual_seed(0)
-    size = (2 * DEPTH, block, LAYOUT.tokens, WIDTH)
+    size = (2 * DEPTH, block, LAYOUT.tokens, width)
     first = list(torch.randn(size, generator=generator))
     second = list(0.5 * torch.stack(first) + torch.randn(size, generator=generator))
     stored = [grams_of(side, block) for side in (first, second)]
@@ -122,10 +125,10 @@ def cka_rows(block: int = 8) -> list[Row]:
             "ours": lambda: compare([grams_of(first, block), grams_of(second, block)]),
             "stored": lambda: compare(stored),
         },
-        rounds=4,
+        rounds=rounds,
     )
     pair, grams = best["torch_cka"] / 3, best["ours"] - best["stored"]
-    seven = interleaved({"seven": lambda: compare([stored[i % 2] for i in range(7)])}, rounds=3)["seven"]
+    seven = interleaved({"seven": lambda: compare([stored[i % 2] for i in range(7)])}, rounds=rounds)["seven"]
     note = f"{1000 * pair:.0f} ms a comparison, ours {1000 * best['ours']:.0f} ms in all, per batch of {block}; "
     note += f"largest difference {difference:.0e}"
     return [

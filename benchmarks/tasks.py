@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 
 import numpy as np
@@ -15,12 +15,12 @@ from skimage.morphology import dilation, disk
 from sklearn.neighbors import NearestNeighbors
 from torch.nn import functional as F
 
-from benchmarks.attention import pictures
-from benchmarks.timing import Row, interleaved
+from benchmarks.attention import images
+from benchmarks.timing import Row, architecture, interleaved
+from vitscope.core.analysis import BATCH
 from vitscope.features.dense import dense_features
 from vitscope.features.pooling import PooledStatistic
-from vitscope.models import load
-from vitscope.observe import default_batch_size
+from vitscope.models import load_model
 from vitscope.tasks.davis_scores import boundary_accuracy, boundary_radius, region_similarity
 from vitscope.tasks.logistic import fit
 from vitscope.tasks.matching import best_matches
@@ -30,14 +30,19 @@ from vitscope.tasks.propagation import normalised, propagate
 LAYERS, WIDTH, NEIGHBOURS = 12, 768, 200
 
 
-def rows() -> list[Row]:
-    return [*extraction_rows(), *knn_rows(), *probe_rows(), *propagation_rows(), *davis_rows(), *matching_rows()]
+def rows(quick: bool = False) -> Iterator[Row]:
+    yield from extraction_rows(quick)
+    yield from knn_rows(bank=2_000, queries=16) if quick else knn_rows()
+    yield from probe_rows(count=300 if quick else 1500)
+    yield from propagation_rows(rounds=1 if quick else 4)
+    yield from davis_rows(frames=1, objects=1) if quick else davis_rows()
+    yield from matching_rows(layers=1 if quick else LAYERS)
 
 
-def extraction_rows() -> list[Row]:
+def extraction_rows(quick: bool) -> list[Row]:
     """Pooled features of twelve layers in one pass against one bare pass; the published code made twelve."""
-    backbone = load("random:vit_base_patch16_224")
-    batch = pictures(backbone, default_batch_size(backbone))
+    backbone = load_model(architecture(quick))
+    batch = images(backbone, BATCH)
 
     def bare() -> None:
         with torch.no_grad():
@@ -49,15 +54,16 @@ def extraction_rows() -> list[Row]:
         backbone.trace(batch.images, [statistic])
         statistic.end()
 
-    best = interleaved({"bare": bare, "pooled": pooled}, rounds=6)
+    best = interleaved({"bare": bare, "pooled": pooled}, rounds=1 if quick else 6)
     frame = Image.fromarray(np.random.default_rng(0).integers(0, 256, (480, 854, 3), dtype=np.uint8))
-    tiles = pictures(backbone, 8)
+    tiles = images(backbone, 8)
 
     def bare_tiles() -> None:
         with torch.no_grad():
             backbone.module.forward_features(backbone.preprocessing.normalise(tiles.images))  # type: ignore[operator]
 
-    dense = interleaved({"bare": bare_tiles, "dense": lambda: dense_features(backbone, frame, dtype=torch.float16)}, 4)
+    framed = {"bare": bare_tiles, "dense": lambda: dense_features(backbone, frame, dtype=torch.float16)}
+    dense = interleaved(framed, rounds=1 if quick else 4)
     return [
         Row("pooled features of 12 layers / bare forward", best["pooled"] / best["bare"], 1.05, note="ViT-B/16"),
         Row("features of a 480p frame, 12 layers / bare forward", dense["dense"] / dense["bare"], 1.05, note="8 tiles"),
@@ -100,15 +106,15 @@ def _faiss(asked: torch.Tensor, known: torch.Tensor) -> None:
         index.search(F.normalize(asked, dim=1).numpy(), NEIGHBOURS)
 
 
-def probe_rows() -> list[Row]:
+def probe_rows(count: int = 1500) -> list[Row]:
     """Twelve logistic regressions at once against scikit-learn's, one after the other."""
     from sklearn.linear_model import LogisticRegression
 
     generator = torch.Generator().manual_seed(0)
-    labels = torch.randint(0, 20, (1500,), generator=generator)
+    labels = torch.randint(0, 20, (count,), generator=generator)
     centres = torch.randn(20, 192, generator=generator)
     layers = torch.stack(
-        [0.1 * s * centres[labels] + torch.randn(1500, 192, generator=generator) for s in range(LAYERS)]
+        [0.1 * s * centres[labels] + torch.randn(count, 192, generator=generator) for s in range(LAYERS)]
     )
     penalty = torch.full((LAYERS,), 1e-3)
 
@@ -117,15 +123,11 @@ def probe_rows() -> list[Row]:
             LogisticRegression(C=1 / (len(labels) * 1e-3), max_iter=1000).fit(layer.numpy(), labels.numpy())
 
     best = interleaved({"ours": lambda: fit(layers, labels, 20, penalty), "scikit-learn": one_by_one}, rounds=2)
-    ratio = best["scikit-learn"] / best["ours"]
-    return [
-        Row(
-            "12 linear probes, speed against scikit-learn", ratio, None, better="larger", note="1,500 x 192, 20 classes"
-        )
-    ]
+    ratio, note = best["scikit-learn"] / best["ours"], f"{count} x 192, 20 classes"
+    return [Row("12 linear probes, speed against scikit-learn", ratio, None, better="larger", note=note)]
 
 
-def propagation_rows() -> list[Row]:
+def propagation_rows(rounds: int = 4) -> list[Row]:
     """One frame of one layer from eight frames, against the whole affinity; memory at patch 8."""
     generator = torch.Generator().manual_seed(0)
     frames = [normalised(torch.randn(28, 49, WIDTH, generator=generator)) for _ in range(9)]
@@ -142,7 +144,7 @@ def propagation_rows() -> list[Row]:
     def ours() -> None:
         propagate(frames[8], frames[:8], labels, radius=12, neighbours=5, temperature=0.1)
 
-    best = interleaved({"whole": whole, "ours": ours}, rounds=4)
+    best = interleaved({"whole": whole, "ours": ours}, rounds=rounds)
     speed = best["whole"] / best["ours"]
     note = f"{best['ours'] * 1000:.0f} ms per frame and layer, 28 x 49 tokens of ViT-B/16 at 480p, 8 frames before"
     peak = Row(
@@ -213,19 +215,20 @@ def _edge(mask: np.ndarray) -> np.ndarray:
     return edge
 
 
-def matching_rows(points: int = 10) -> list[Row]:
+def matching_rows(points: int = 10, layers: int = LAYERS) -> list[Row]:
     """Twelve layers of one pair: cosines at every pixel from maps of tokens, against enlarged feature maps."""
     generator = torch.Generator().manual_seed(0)
-    maps = torch.randn(LAYERS, 14, 14, WIDTH, generator=generator)
-    queries = torch.randn(LAYERS, points, WIDTH, generator=generator)
+    maps = torch.randn(layers, 14, 14, WIDTH, generator=generator)
+    queries = torch.randn(layers, points, WIDTH, generator=generator)
     cells = (torch.arange(224) + 0.5) / 16 - 0.5
 
     def enlarged() -> None:
-        for layer in range(LAYERS):
+        for layer in range(layers):
             dense = F.interpolate(maps[layer].permute(2, 0, 1)[None], size=(224, 224), mode="bilinear")[0]
             (queries[layer] @ F.normalize(dense, dim=0).flatten(1)).argmax(1)
 
     best = interleaved({"enlarged": enlarged, "ours": lambda: best_matches(queries, maps, cells, cells)}, rounds=2)
-    note = f"{1000 * best['ours']:.0f} ms for 12 layers of a pair of {points} points; enlarged maps are 154 MB a layer"
+    note = f"{1000 * best['ours']:.0f} ms for {layers} layers of a pair of {points} points; "
+    note += "enlarged maps are 154 MB a layer"
     ratio = best["enlarged"] / best["ours"]
     return [Row("keypoint matching, speed against enlarged maps", ratio, 5.0, better="larger", note=note)]

@@ -27,6 +27,11 @@ class Row:
         return self.value <= self.target if self.better == "smaller" else self.value >= self.target
 
 
+def architecture(quick: bool) -> str:
+    """ViT-B/16, about which the targets speak; or the smallest one, to see that a measurement works."""
+    return "random:vit_tiny_patch16_224" if quick else "random:vit_base_patch16_224"
+
+
 def interleaved(
     candidates: Mapping[str, Callable[[], object]], rounds: int = 5, clock: Callable[[], float] = time.perf_counter
 ) -> dict[str, float]:

@@ -1,14 +1,15 @@
-"""Shared by all tests: no hub, few threads, small pictures, and one check for every statistic."""
+"""Shared by all tests: no hub, few threads, small images."""
 
 from __future__ import annotations
 
 import os
+import signal
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # no test may reach a hub
+os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # or Ray would leave the loopback address; before it is imported
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -17,21 +18,31 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-import vitscope  # noqa: F401  (makes timm importable)
+import vitscope._torchvision  # noqa: F401  (makes timm importable)
+from tests.browser import MISSING
+from vitscope.core.statistic import Statistic
 from vitscope.data.batches import Batch
-from vitscope.statistic import Statistic
 
 torch.set_num_threads(1)  # tests run in several processes: threads on top of that only get in each other's way
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it, and so would ours
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Page tests that no browser could run must not be overlooked in a green run."""
+    skipped = [report for report in terminalreporter.getreports("skipped") if MISSING in str(report.longrepr)]
+    if skipped:
+        terminalreporter.section("THE PAGE WAS NOT TESTED", sep="!", red=True, bold=True)
+        terminalreporter.line(f"{len(skipped)} tests were skipped: {MISSING}", red=True, bold=True)
 
 
 @pytest.fixture
 def photos(tmp_path: Path) -> Path:
-    """A folder of twelve small colourful pictures in two class folders."""
+    """A folder of twelve small colourful images in two class folders."""
     return make_photos(tmp_path / "photos", count=12)
 
 
 def make_photos(folder: Path, *, count: int, size: tuple[int, int] = (60, 48), classes: int = 2) -> Path:
-    """Smooth random pictures (width, height), dealt into class folders."""
+    """Smooth random images (width, height), dealt into class folders."""
     generator = np.random.default_rng(0)
     for i in range(count):
         where = folder / f"class{i % classes}"
@@ -42,54 +53,20 @@ def make_photos(folder: Path, *, count: int, size: tuple[int, int] = (60, 48), c
 
 
 def make_batch(indices: Sequence[int], size: int = 8) -> Batch:
-    """A batch that names its pictures; for statistics that look at attention only."""
+    """A batch that names its images; for statistics that look at attention only."""
     images = torch.zeros(len(indices), 3, size, size, dtype=torch.uint8)
     return Batch(images, torch.tensor(list(indices)), [str(i) for i in indices], None, None)
 
 
 def random_attention(n: int, layers: int, heads: int, tokens: int, seed: int = 0) -> Tensor:
-    """(n, L, H, T, T), rows sum to 1, peaked and different for every picture; float32."""
+    """(n, L, H, T, T), rows sum to 1, peaked and different for every image; float32."""
     generator = torch.Generator().manual_seed(seed)
     return (2 * torch.randn(n, layers, heads, tokens, tokens, generator=generator)).softmax(-1)
 
 
 def stream(statistic: Statistic, attention: Tensor, indices: Sequence[int], batch: Callable[..., Batch]) -> None:
-    """Show a statistic one batch, layer by layer. attention: (n, L, H, T, T) of all pictures."""
+    """Show a statistic one batch, layer by layer. attention: (n, L, H, T, T) of all images."""
     statistic.begin(batch(indices))
     for layer in range(attention.shape[1]):
         statistic.attention(layer, attention[list(indices), layer])
     statistic.end()
-
-
-def check_merging(
-    make: Callable[[], Statistic], attention: Tensor, flatten: Callable[[object], dict[str, Tensor]], batch=make_batch
-) -> None:
-    """What must hold for every statistic: however pictures are batched, sharded and merged, the result is the same;
-    a state survives being written and read; a picture counted twice is an error; nothing seen is written into."""
-    n = len(attention)
-    before = attention.clone()
-    whole = make()
-    stream(whole, attention, range(n), batch)
-    expected = flatten(whole.result())
-    cuts = [0, 1, n // 2, n]
-    parts = []
-    for start, stop in pairwise(cuts):
-        part = make()
-        for i in range(start, stop, 2):
-            stream(part, attention, range(i, min(i + 2, stop)), batch)
-        again = make()
-        again.load_state(part.state())
-        parts.append(again)
-    for order in ([0, 1, 2], [2, 0, 1]):
-        merged = make()
-        for i in order:
-            merged.merge(parts[i])
-        found = flatten(merged.result())
-        assert found.keys() == expected.keys()
-        for name, value in expected.items():
-            torch.testing.assert_close(
-                found[name], value, rtol=1e-6, atol=1e-9, equal_nan=True, msg=lambda m, k=name: f"{k}: {m}"
-            )
-    with pytest.raises(ValueError, match="both states"):
-        whole.merge(parts[0])
-    assert torch.equal(attention, before)

@@ -1,17 +1,77 @@
 """vitscope shows what a Vision Transformer became through the way it was taught.
 
 import vitscope
-results = vitscope.attention(["dino-b16", "mae-b16"], images="photos")
+results = vitscope.evaluate(["zoo/dino", "zoo/mae"], on=[vitscope.images("photos")])
 results.table  # a tidy polars table
 """
 
-from vitscope import _torchvision as _torchvision  # must come before anything imports timm
+from __future__ import annotations
 
-__version__ = "0.1.0"
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from vitscope import attention, features
-from vitscope.errors import VitscopeError
-from vitscope.models import load
-from vitscope.results import Results
+__version__ = "0.2.0"
 
-__all__ = ["Results", "VitscopeError", "attention", "features", "load"]
+_HOMES = {  # what is imported when it is asked for, so that `vitscope --help` need not wait for torch
+    "vitscope.api": ("evaluate", "StudyResults", "load_results"),
+    "vitscope.core.analysis": ("Analysis",),
+    "vitscope.core.errors": ("VitscopeError",),
+    "vitscope.core.results": ("Results",),
+    "vitscope.data.openers": ("images", "masks", "labelled", "retrieval", "video", "keypoints", "open_dataset"),
+    "vitscope.models.spec": ("load_model", "resolve"),
+    "vitscope.models.listing": ("list_models",),
+    "vitscope.pipeline.engines": ("Local", "Ray"),
+    "vitscope.pipeline.registry": ("register",),
+    "vitscope.attention.analysis": ("Attention",),
+    "vitscope.attention.saliency": ("Saliency",),
+    "vitscope.features.analysis": ("Features",),
+    "vitscope.features.extraction": ("load_features",),
+    "vitscope.features.objects": ("Objects",),
+    "vitscope.tasks.knn": ("Knn",),
+    "vitscope.tasks.linear_probe": ("Probe",),
+    "vitscope.tasks.retrieval": ("Retrieval",),
+    "vitscope.tasks.video_segmentation": ("Video",),
+    "vitscope.tasks.keypoints": ("Keypoints",),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+if TYPE_CHECKING:
+    from vitscope.api import StudyResults as StudyResults
+    from vitscope.api import evaluate as evaluate
+    from vitscope.api import load_results as load_results
+    from vitscope.attention.analysis import Attention as Attention
+    from vitscope.attention.saliency import Saliency as Saliency
+    from vitscope.core.analysis import Analysis as Analysis
+    from vitscope.core.errors import VitscopeError as VitscopeError
+    from vitscope.core.results import Results as Results
+    from vitscope.data.openers import images as images
+    from vitscope.data.openers import keypoints as keypoints
+    from vitscope.data.openers import labelled as labelled
+    from vitscope.data.openers import masks as masks
+    from vitscope.data.openers import open_dataset as open_dataset
+    from vitscope.data.openers import retrieval as retrieval
+    from vitscope.data.openers import video as video
+    from vitscope.features.analysis import Features as Features
+    from vitscope.features.extraction import load_features as load_features
+    from vitscope.features.objects import Objects as Objects
+    from vitscope.models.listing import list_models as list_models
+    from vitscope.models.spec import load_model as load_model
+    from vitscope.models.spec import resolve as resolve
+    from vitscope.pipeline.engines import Local as Local
+    from vitscope.pipeline.engines import Ray as Ray
+    from vitscope.pipeline.registry import register as register
+    from vitscope.tasks.keypoints import Keypoints as Keypoints
+    from vitscope.tasks.knn import Knn as Knn
+    from vitscope.tasks.linear_probe import Probe as Probe
+    from vitscope.tasks.retrieval import Retrieval as Retrieval
+    from vitscope.tasks.video_segmentation import Video as Video
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'vitscope' has no attribute '{name}'")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -1,13 +1,29 @@
-"""The command: `vitscope --help`. Bad input is one sentence on standard error and exit status 2."""
+"""The command: `vitscope --help`, and the one place where errors become words and exit statuses.
+
+2    what was asked for cannot be done (bad input, a full disk): one sentence with the remedy
+1    something nobody foresaw: one sentence, and `--traceback` shows where it happened
+130  stopped by Ctrl-C (SIGINT); 143 by SIGTERM; 141 when the reader of a pipe went away
+"""
 
 from __future__ import annotations
 
+import errno
+import os
+import re
+import signal
 import sys
-from collections.abc import Sequence
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, get_args
 
-from cyclopts import App, CycloptsError
-from rich.console import Console
-from rich.markup import escape
+from cyclopts import App, CycloptsError, Parameter, convert
+
+from vitscope.core.errors import VitscopeError, shorten
+from vitscope.core.reading import user_path
+from vitscope.core.say import say
 
 COMMANDS = {
     "demo": "Run the complete study on the built-in zoo and world.",
@@ -23,6 +39,11 @@ COMMANDS = {
     "teach": "Teach a ViT on your own images, in one of six ways.",
 }
 
+TRACEBACK = "--traceback"
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
+SAID = 400  # characters of what a library says
+
 
 def make_app(chosen: str = "") -> App:
     """The command with its subcommands, each imported only when it is used, so that --help is quick.
@@ -32,33 +53,109 @@ def make_app(chosen: str = "") -> App:
     app = App(
         name="vitscope",
         help="See what a Vision Transformer became through the way it was taught.",
+        help_epilogue=f"Any command with {TRACEBACK} shows where an error happened.",
+        suppress_keyboard_interrupt=False,  # or nobody learns that what was written stays
         version_flags=["--version"],
+        default_parameter=Parameter(negative_iterable=(), converter=_typed),
     )
     for number, (name, text) in enumerate(COMMANDS.items()):
-        module = "features" if name == "extract" else name
         line = {} if name == chosen else {"help": text}
-        app.command(f"vitscope.commands.{module}:{name}", name=name, sort_key=number, **line)
+        app.command(f"vitscope.commands.{name}:{name}", name=name, sort_key=number, **line)
     return app
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    from vitscope.errors import VitscopeError
+def _typed(kind: Any, words: Sequence[Any]) -> Any:
+    """What was typed, as an argument's type: 1.5 is no whole number and is not rounded to one; paths are possible."""
+    kinds = {kind, *get_args(kind)}
+    if kinds & {int, list[int]} and not all(re.fullmatch(r"[+-]?[0-9]{1,40}", word.value) for word in words):
+        raise ValueError(f"{shorten(words[0].value, 40)} is not a whole number")
+    value = convert(kind, words)
+    if isinstance(value, Path):
+        return user_path(value)
+    return [user_path(item) for item in value] if kinds & {list[Path]} else value
 
+
+class Terminated(BaseException):
+    """SIGTERM, raised like Ctrl-C, so that files are closed, locks given back and workers ended on the way out."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
     words = list(sys.argv[1:] if arguments is None else arguments)
-    errors = Console(stderr=True, soft_wrap=True, highlight=False)
-    app = make_app(words[0] if words else "")
+    options = words[: words.index("--")] if "--" in words else words
+    if show := TRACEBACK in options:
+        words.remove(TRACEBACK)
+    for stream in (sys.stdout, sys.stderr):  # names of files may hold what the terminal's encoding does not
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
     try:
-        app(words, exit_on_error=False, print_error=False, result_action="return_value")
-    except VitscopeError as error:
-        errors.print(f"[bold red]error:[/] {escape(str(error))}")
-        sys.exit(2)
-    except CycloptsError as error:
-        errors.print(f"[bold red]error:[/] {escape(str(error))}")
-        errors.print("`vitscope --help` and `vitscope COMMAND --help` say what there is.")
-        sys.exit(2)
-    except KeyboardInterrupt:
-        errors.print("stopped; what was written stays")
-        sys.exit(130)
+        with _terminable():
+            app = make_app(words[0] if words else "")
+            app(words, exit_on_error=False, print_error=False, result_action="return_value")
+            sys.stdout.flush()
+    except BaseException as error:
+        if isinstance(error, SystemExit):
+            raise
+        status = _tell(error)
+        if show:
+            traceback.print_exception(error)
+        sys.exit(status)
+
+
+def _tell(error: BaseException) -> int:
+    """Say what happened in one sentence; the exit status that goes with it."""
+    if isinstance(error, BrokenPipeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that closing it does not fail again
+        return 128 + signal.SIGPIPE
+    if isinstance(error, (KeyboardInterrupt, Terminated)):
+        say("stopped; what was written stays, and the same command goes on from there", to_errors=True)
+        return 128 + (signal.SIGINT if isinstance(error, KeyboardInterrupt) else signal.SIGTERM)
+    if isinstance(error, VitscopeError):
+        return _error(str(error), 2)
+    if isinstance(error, CycloptsError):
+        _error(shorten(" ".join(str(error).split()), SAID), 2)
+        say("`vitscope --help` and `vitscope COMMAND --help` say what there is.", to_errors=True)
+        return 2
+    if isinstance(error, OSError) and error.errno in FULL:
+        return _error(f"the disk is full{_where(error)}: make room and run the same command again", 2)
+    if isinstance(error, OSError) and error.errno in READ_ONLY:
+        return _error(f"{error.strerror}{_where(error)}: choose a place that can be read and written", 2)
+    if isinstance(error, MemoryError):
+        why = "the memory of this machine does not suffice: use a smaller model, image size or batch"
+    else:
+        said = " ".join(str(error).split())
+        why = f"something unexpected happened: {type(error).__name__}" + (f": {shorten(said, SAID)}" if said else "")
+    return _error(f"{why} ({TRACEBACK} shows where; what was written stays)", 1)
+
+
+def _error(sentence: str, status: int) -> int:
+    say(sentence, label="error:", style="red", to_errors=True)
+    return status
+
+
+def _where(error: OSError) -> str:
+    return f" ({shorten(os.fsdecode(error.filename))})" if isinstance(error.filename, (str, bytes)) else ""
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Within it, SIGTERM raises `Terminated` in this process, once; a second one ends it at once."""
+    owner = os.getpid()
+
+    def terminate(number: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if os.getpid() != owner:  # a forked worker has this handler too, and no business with it
+            os.kill(os.getpid(), number)
+        raise Terminated
+
+    try:
+        before = signal.signal(signal.SIGTERM, terminate)
+    except ValueError:  # not the main thread: whoever called us minds the signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 if __name__ == "__main__":

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import Tensor
 
 from tests.attention.constructed import shifted, uniform, with_prefix
-from tests.conftest import check_merging, make_batch, random_attention, stream
-from vitscope.attention.aligned import AlignedStatistic, align, centroid, group_of, sources_per_offset
-from vitscope.models.layout import TokenLayout
+from tests.conftest import make_batch, random_attention, stream
+from vitscope.attention.aligned import Aligned, AlignedStatistic, align, centroid, group_of, sources_per_offset
+from vitscope.models.layout import Grid, TokenLayout
 
 
-def slow_align(attention, grid):
+def slow_align(attention: Tensor, grid: Grid) -> Tensor:
     h, w = grid
     canvas = torch.zeros(2 * h - 1, 2 * w - 1, dtype=torch.float64)
     for i in range(h):
@@ -23,7 +24,7 @@ def slow_align(attention, grid):
 
 
 @pytest.mark.parametrize("grid", [(1, 1), (2, 2), (3, 5), (7, 4)])
-def test_align_is_a_sum_over_sources(grid):
+def test_align_is_a_sum_over_sources(grid: Grid) -> None:
     n = grid[0] * grid[1]
     attention = torch.rand(2, 3, n, n, dtype=torch.float64)
     aligned = align(attention, grid)
@@ -31,7 +32,7 @@ def test_align_is_a_sum_over_sources(grid):
     torch.testing.assert_close(aligned[1, 2], slow_align(attention[1, 2], grid))
 
 
-def test_how_many_sources_reach_an_offset():
+def test_how_many_sources_reach_an_offset() -> None:
     counts = sources_per_offset((14, 14))
     assert counts[13, 13] == 196
     assert counts[13, 14] == counts[12, 13] == 182
@@ -39,18 +40,18 @@ def test_how_many_sources_reach_an_offset():
     assert sources_per_offset((2, 3)).tolist() == [[1, 2, 3, 2, 1], [2, 4, 6, 4, 2], [1, 2, 3, 2, 1]]
 
 
-def run(attention, grid, prefix=1, pictures=1):
+def run(attention: Tensor, grid: Grid, prefix: int = 1, images: int = 1) -> Aligned:
     layout = TokenLayout(grid, prefix, has_cls=prefix > 0)
     statistic = AlignedStatistic(layout, 1)
-    for i in range(pictures):
+    for i in range(images):
         statistic.begin(make_batch([i]))
         statistic.attention(0, attention[None, None])
         statistic.end()
     return statistic.result()
 
 
-def test_protocols_differ_only_in_their_divisor():
-    result = run(with_prefix(uniform((14, 14)), 1, 0.4), (14, 14), pictures=3)
+def test_protocols_differ_only_in_their_divisor() -> None:
+    result = run(with_prefix(uniform((14, 14)), 1, 0.4), (14, 14), images=3)
     # uniform attention: every reachable offset gets 1/196 from each source that reaches it
     torch.testing.assert_close(
         result.corrected[0, 0], torch.full((27, 27), 1 / 196, dtype=torch.float64), rtol=1e-5, atol=0
@@ -58,7 +59,7 @@ def test_protocols_differ_only_in_their_divisor():
     torch.testing.assert_close(result.paper[0, 0], sources_per_offset((14, 14)) / 196**2, rtol=1e-5, atol=0)
 
 
-def test_offset_of_a_head_that_looks_one_to_the_right():
+def test_offset_of_a_head_that_looks_one_to_the_right() -> None:
     result = run(with_prefix(shifted((14, 14), 0, 1), 1, 0.2), (14, 14))
     down, across = result.offset("paper")[0, 0].tolist()
     assert across == pytest.approx(0.0714286, abs=1e-6)
@@ -69,20 +70,20 @@ def test_offset_of_a_head_that_looks_one_to_the_right():
     assert result.paper[0, 0, 13, 14].item() == pytest.approx(182 / 196, abs=1e-6)
 
 
-def test_centroid_of_a_non_square_grid():
+def test_centroid_of_a_non_square_grid() -> None:
     aligned = torch.zeros(5, 9)  # grid (3, 5)
     aligned[2 + 1, 4 - 3] = 2.0
     assert centroid(aligned, (3, 5)).tolist() == pytest.approx([1 / 4, -3 / 4])
 
 
-def test_all_attention_on_prefix_tokens_counts_as_nothing():
+def test_all_attention_on_prefix_tokens_counts_as_nothing() -> None:
     attention = with_prefix(shifted((4, 4), 0, 0), 1, 1.0)
     result = run(attention, (4, 4))
     assert result.corrected.abs().sum() == 0
     assert not result.offset("corrected").isnan().any()
 
 
-def test_groups_add_up_to_the_whole():
+def test_groups_add_up_to_the_whole() -> None:
     layout = TokenLayout((3, 3), prefix=1)
     attention = random_attention(40, 1, 2, 10)
     statistic = AlignedStatistic(layout, 1)
@@ -95,12 +96,3 @@ def test_groups_add_up_to_the_whole():
     pure = spatial / spatial.sum(-1, keepdim=True)
     expected = align(pure[group_of(torch.arange(40)) == 3], (3, 3)).sum(0) / 9
     torch.testing.assert_close(result.groups[3, 0], expected, rtol=1e-5, atol=1e-7)
-
-
-def test_merging():
-    layout = TokenLayout((3, 4), prefix=2)
-    check_merging(
-        lambda: AlignedStatistic(layout, 2),
-        random_attention(6, 2, 3, 14),
-        lambda r: {name: getattr(r, name) for name in ("paper", "corrected", "groups", "group_sizes")},
-    )

@@ -5,32 +5,33 @@ from __future__ import annotations
 import math
 
 import pytest
+from torch import Tensor
 
 from tests.attention.constructed import noisy, shifted, uniform, with_prefix
-from tests.conftest import check_merging, make_batch, random_attention, stream
+from tests.conftest import make_batch, random_attention, stream
 from vitscope.attention.distance import DistanceStatistic, attention_distance
-from vitscope.models.layout import TokenLayout
+from vitscope.models.layout import Grid, TokenLayout
 
 
 @pytest.mark.parametrize(("edge", "expected"), [(7, 0.60158), (14, 0.56006), (16, 0.55507), (28, 0.54038)])
-def test_uniform_attention(edge, expected):
+def test_uniform_attention(edge: int, expected: float) -> None:
     assert attention_distance(uniform((edge, edge)).double(), (edge, edge)).item() == pytest.approx(expected, abs=5e-6)
 
 
 @pytest.mark.parametrize(("edge", "expected"), [(7, 0.5156), (14, 0.5200), (16, 0.5204), (28, 0.5211)])
-def test_patch_free_of_uniform_attention(edge, expected):
+def test_patch_free_of_uniform_attention(edge: int, expected: float) -> None:
     layout = TokenLayout((edge, edge), prefix=1)
     statistic = DistanceStatistic(layout, 1, (16, 16))
     stream(statistic, with_prefix(uniform((edge, edge)), 1, 0.3)[None, None, None], [0], make_batch)
     assert statistic.result().patch_free.item() == pytest.approx(expected, abs=1e-4)
 
 
-def test_one_step_to_the_right():
+def test_one_step_to_the_right() -> None:
     attention = shifted((14, 14), 0, 1)  # the last column attends to itself
     assert attention_distance(attention, (14, 14)).item() == pytest.approx(0.0714286, abs=5e-8)
 
 
-def slow_distance(probs, grid, prefix, scale=(1.0, 1.0)):
+def slow_distance(probs: Tensor, grid: Grid, prefix: int, scale: tuple[float, float] = (1.0, 1.0)) -> float:
     """Straight from the definition, in Python floats."""
     h, w = grid
     places = [(i * scale[0], j * scale[1]) for i in range(h) for j in range(w)]
@@ -44,7 +45,7 @@ def slow_distance(probs, grid, prefix, scale=(1.0, 1.0)):
 
 
 @pytest.mark.parametrize(("grid", "prefix", "has_cls"), [((3, 3), 1, True), ((2, 5), 0, False), ((4, 3), 5, True)])
-def test_against_the_definition(grid, prefix, has_cls):
+def test_against_the_definition(grid: Grid, prefix: int, has_cls: bool) -> None:
     layout = TokenLayout(grid, prefix, has_cls)
     attention = random_attention(3, 2, 2, layout.tokens)
     attention[0, 0, 0, -1] = 0  # a source that attends to prefix tokens only
@@ -60,19 +61,14 @@ def test_against_the_definition(grid, prefix, has_cls):
         assert result.pixels[picture, layer, head].item() == pytest.approx(pixels, rel=1e-5)
 
 
-def test_square_patches_in_pixels():
+def test_square_patches_in_pixels() -> None:
     layout = TokenLayout((7, 7), prefix=1)
     statistic = DistanceStatistic(layout, 1, (32, 32))
     stream(statistic, with_prefix(shifted((7, 7), 0, 1), 1, 0.5)[None, None, None], [0], make_batch)
     assert statistic.result().pixels.item() == pytest.approx(32 * 6 / 7)  # six of seven columns move one patch
 
 
-def test_noise_moves_a_local_head_towards_uniform():
+def test_noise_moves_a_local_head_towards_uniform() -> None:
     local, even = shifted((8, 8), 0, 0), uniform((8, 8))
     mixed = attention_distance(noisy(local, 0.25), (8, 8))
     assert mixed.item() == pytest.approx(0.25 * attention_distance(even, (8, 8)).item(), rel=0.02)
-
-
-def test_merging():
-    layout = TokenLayout((3, 4), prefix=1)
-    check_merging(lambda: DistanceStatistic(layout, 2, (8, 8)), random_attention(6, 2, 3, 13), lambda r: vars(r))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import Tensor
 
 from tests.attention.constructed import (
     along_column,
@@ -15,17 +16,18 @@ from tests.attention.constructed import (
     with_prefix,
 )
 from tests.conftest import make_batch
-from vitscope.attention.aligned import align, sources_per_offset
-from vitscope.attention.head_kinds import direction
-from vitscope.attention.kinds import KINDS, LATE_KINDS, late_kind, local_kind, local_shape
-from vitscope.attention.observer import AttentionStudy
-from vitscope.models import load
+from vitscope.attention.aligned import align, group_of, sources_per_offset
+from vitscope.attention.analysis import AllAttention, group_sums
+from vitscope.attention.head_kinds import direction, head_kinds
+from vitscope.attention.kinds import KINDS, LATE_KINDS, LocalShape, late_kind, local_kind, local_shape
+from vitscope.attention.patterns import Patterns
+from vitscope.models import Grid, ModelShape, resolve
 from vitscope.models.layout import TokenLayout
 
 GRIDS = [(7, 7), (8, 8), (14, 14), (28, 28), (8, 12), (16, 9)]
 
 
-def kind_of(attention, grid, prefix_mass=0.0):
+def kind_of(attention: Tensor, grid: Grid, prefix_mass: float = 0.0) -> tuple[str, LocalShape]:
     corrected = align(attention.double(), grid) / sources_per_offset(grid)
     return KINDS[int(local_kind(corrected, torch.tensor(prefix_mass), grid))], local_shape(corrected, grid)
 
@@ -35,7 +37,7 @@ def kind_of(attention, grid, prefix_mass=0.0):
 @pytest.mark.parametrize(
     ("down", "across"), [(0, -1), (0, 1), (-1, 0), (1, 0), (-1, -1), (-1, 1), (1, -1), (1, 1), (0, 3), (-2, 1)]
 )
-def test_offset_heads_and_their_direction(grid, noise, down, across):
+def test_offset_heads_and_their_direction(grid: Grid, noise: float, down: int, across: int) -> None:
     kind, shape = kind_of(noisy(shifted(grid, down, across), noise), grid)
     assert kind == "offset local"
     assert shape.offset.tolist() == [down, across]
@@ -43,7 +45,7 @@ def test_offset_heads_and_their_direction(grid, noise, down, across):
 
 @pytest.mark.parametrize("grid", GRIDS)
 @pytest.mark.parametrize("noise", [0.0, 0.3])
-def test_other_kinds(grid, noise):
+def test_other_kinds(grid: Grid, noise: float) -> None:
     edge = max(grid)
     known = {
         "strict local": gaussian(grid, 0.4),
@@ -59,44 +61,44 @@ def test_other_kinds(grid, noise):
 
 
 @pytest.mark.parametrize("grid", GRIDS)
-def test_pure_noise_is_global(grid):
+def test_pure_noise_is_global(grid: Grid) -> None:
     assert kind_of(noisy(uniform(grid), 1.0), grid)[0] == "global"
 
 
 @pytest.mark.parametrize("grid", GRIDS)
-def test_borders_do_not_make_an_offset_head(grid):
-    """A head whose every token looks at the picture's centre peaks at no fixed offset."""
+def test_borders_do_not_make_an_offset_head(grid: Grid) -> None:
+    """A head whose every token looks at the image's centre peaks at no fixed offset."""
     n = grid[0] * grid[1]
     attention = torch.zeros(n, n)
     attention[:, (grid[0] // 2) * grid[1] + grid[1] // 2] = 1
     assert kind_of(attention, grid)[0] not in ("offset local", "strict local")
 
 
-def test_a_head_bound_to_cls_is_that_first():
+def test_a_head_bound_to_cls_is_that_first() -> None:
     assert kind_of(shifted((8, 8), 0, 1), (8, 8), prefix_mass=0.7)[0] == "cls-bound"
 
 
-def test_an_offset_needs_a_clear_margin_over_the_token_itself():
+def test_an_offset_needs_a_clear_margin_over_the_token_itself() -> None:
     for share, expected in ((0.45, "strict local"), (0.55, "soft local"), (0.7, "offset local")):
         attention = share * shifted((14, 14), 0, 1) + (1 - share) * shifted((14, 14), 0, 0)
         # on the token itself 0.55, then 0.45: the neighbour has 1.2 times as much, below the margin of 1.5; then 2.3
         assert kind_of(attention, (14, 14))[0] == expected
 
 
-def test_anisotropy_of_a_row_head_is_larger_than_of_a_round_one():
+def test_anisotropy_of_a_row_head_is_larger_than_of_a_round_one() -> None:
     grid = (14, 14)
     assert kind_of(noisy(along_row(grid), 0.2), grid)[1].anisotropy > 3
     assert kind_of(gaussian(grid, 2.0), grid)[1].anisotropy == pytest.approx(1, abs=0.05)
 
 
-def test_directions_have_names():
+def test_directions_have_names() -> None:
     assert direction(-1, 0) == "up"
     assert direction(1, 1) == "down-right"
     assert direction(0, 4) == "4 right"
     assert direction(-2, 1) == "2 up, 1 right"
 
 
-def test_late_kinds():
+def test_late_kinds() -> None:
     looks = {
         "gini": torch.tensor([0.9, 0.3, 0.3, 0.9]),
         "repetition": torch.tensor([0.8, 0.3, 0.1, 0.05]),
@@ -109,18 +111,18 @@ def test_late_kinds():
 
 
 @pytest.fixture(scope="module")
-def backbone():
-    return load("random:vit_tiny_patch16_224", size=128)  # a grid of 8 x 8, 12 layers of 3 heads
+def shape() -> ModelShape:
+    return resolve("random:vit_tiny_patch16_224", size=128).shape  # a grid of 8 x 8, 12 layers of 3 heads
 
 
-def test_the_study_names_planted_heads_and_is_sure_of_them(backbone):
+def test_the_analysis_names_planted_heads_and_is_sure_of_them(shape: ModelShape) -> None:
     grid, layout = (8, 8), TokenLayout((8, 8), prefix=1)
-    assert backbone.layout == layout
-    study = AttentionStudy(backbone)
+    assert shape.layout == layout
+    seen = AllAttention.of(shape)
     for start in range(0, 40, 4):
-        study.begin(make_batch(range(start, start + 4)))
+        seen.begin(make_batch(range(start, start + 4)))
         for layer in range(12):
-            pictures = [
+            images = [
                 torch.stack(
                     [
                         with_prefix(noisy(shifted(grid, 0, -1), 0.2, seed=100 * start + p), 1, 0.1),
@@ -130,9 +132,9 @@ def test_the_study_names_planted_heads_and_is_sure_of_them(backbone):
                 )
                 for p in range(4)
             ]
-            study.attention(layer, torch.stack(pictures))
-        study.end()
-    kinds = study.kinds()
+            seen.attention(layer, torch.stack(images))
+        seen.end()
+    kinds = seen.kinds()
     assert [kinds.describe(0, head) for head in range(3)] == ["offset local: left", "axial local: row", "cls-bound"]
     assert kinds.stability.min() == 1.0
     assert kinds.late[0, 0] == -1
@@ -140,24 +142,46 @@ def test_the_study_names_planted_heads_and_is_sure_of_them(backbone):
     assert kinds.late_name(0, 0) is None
 
 
-def test_stability_tells_a_head_that_half_of_the_pictures_support(backbone):
+def test_stability_tells_a_head_that_half_of_the_images_support(shape: ModelShape) -> None:
     grid = (8, 8)
-    study = AttentionStudy(backbone)
+    seen = AllAttention.of(shape)
     for start in range(0, 64, 4):
-        study.begin(make_batch(range(start, start + 4)))
-        left = (start // 4) % 2 == 0  # every second group of pictures looks elsewhere
+        seen.begin(make_batch(range(start, start + 4)))
+        left = (start // 4) % 2 == 0  # every second group of images looks elsewhere
         head = with_prefix(shifted(grid, 0, -1) if left else uniform(grid), 1, 0.48 if left else 0.53)
         for layer in range(12):
-            study.attention(layer, head.expand(4, 3, 65, 65))
-        study.end()
-    kinds = study.kinds()
+            seen.attention(layer, head.expand(4, 3, 65, 65))
+        seen.end()
+    kinds = seen.kinds()
     assert 0.4 < kinds.stability[0, 0] < 0.95
 
 
-def test_too_few_pictures_have_no_stability(backbone):
-    study = AttentionStudy(backbone)
-    study.begin(make_batch([0]))
+def test_too_few_images_have_no_stability(shape: ModelShape) -> None:
+    seen = AllAttention.of(shape)
+    seen.begin(make_batch([0]))
     for layer in range(12):
-        study.attention(layer, torch.full((1, 3, 65, 65), 1 / 65))
-    study.end()
-    assert study.kinds().stability.isnan().all()
+        seen.attention(layer, torch.full((1, 3, 65, 65), 1 / 65))
+    seen.end()
+    assert seen.kinds().stability.isnan().all()
+
+
+def test_means_of_groups_name_heads_as_the_images_themselves_do() -> None:
+    """Of very many images only the means of the groups they were dealt into are kept."""
+    generator = torch.Generator().manual_seed(0)
+    study = AllAttention(TokenLayout(grid=(4, 4)), depth=4, patch=(16, 16))
+    for start in range(0, 64, 16):
+        study.begin(make_batch(range(start, start + 16)))
+        for layer in range(4):
+            study.attention(layer, (3 * torch.randn(16, 2, 17, 17, generator=generator)).softmax(-1))
+        study.end()
+    whole = study.kinds()
+    groups = group_of(study.indices)
+    sizes = groups.bincount()
+    patterns = study.patterns.result()
+    means = {name: group_sums([getattr(patterns, name)], groups) / sizes.view(-1, 1, 1) for name in vars(patterns)}
+    mass = group_sums(study.dispersion.result().prefix_mass.split(7), groups) / sizes.view(-1, 1, 1)
+    known = torch.arange(len(sizes))
+    grouped = head_kinds(study.aligned.result(), mass, Patterns(**means), known, sizes=sizes)
+    assert torch.equal(grouped.kind, whole.kind)
+    assert torch.equal(grouped.late, whole.late)
+    torch.testing.assert_close(grouped.stability, whole.stability, equal_nan=True)  # groups are resampled either way

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import Tensor
 
 from tests.attention.constructed import shifted, with_prefix
-from tests.conftest import check_merging, make_batch, random_attention, stream
+from tests.conftest import make_batch, random_attention, stream
 from vitscope.attention.maps import MapStatistic
-from vitscope.attention.rollout import RolloutStatistic, rollout
 from vitscope.models.layout import TokenLayout
 
 
 @pytest.mark.parametrize(("prefix", "has_cls"), [(0, False), (1, True), (4, False)])
-def test_maps_against_float64(prefix, has_cls):
+def test_maps_against_float64(prefix: int, has_cls: bool) -> None:
     layout = TokenLayout((2, 3), prefix, has_cls)
     attention = random_attention(4, 2, 3, layout.tokens)
     statistic = MapStatistic(layout, 2)
@@ -23,7 +23,7 @@ def test_maps_against_float64(prefix, has_cls):
     spatial = exact[..., prefix:, :]
     pure = spatial[..., prefix:] / spatial[..., prefix:].sum(-1, keepdim=True)
 
-    def mean(values):
+    def mean(values: Tensor) -> Tensor:
         return values.mean(0).unflatten(-1, (2, 3))
 
     torch.testing.assert_close(result.all, mean(exact.mean(-2)[..., prefix:]), rtol=1e-5, atol=1e-7)
@@ -36,7 +36,7 @@ def test_maps_against_float64(prefix, has_cls):
         assert result.cls is None  # never token 0 by accident
 
 
-def test_sources_that_see_prefix_tokens_only_are_counted():
+def test_sources_that_see_prefix_tokens_only_are_counted() -> None:
     layout = TokenLayout((2, 2), prefix=1)
     statistic = MapStatistic(layout, 1)
     attention = with_prefix(shifted((2, 2), 0, 0), 1, 0.0)
@@ -46,7 +46,7 @@ def test_sources_that_see_prefix_tokens_only_are_counted():
     assert statistic.result().pure.sum().item() == pytest.approx(3 / 4)
 
 
-def test_half_precision_sums_do_not_stall():
+def test_half_precision_sums_do_not_stall() -> None:
     """Summed in half precision, 4,000 pictures of weight one would stall at 2,048."""
     layout = TokenLayout((1, 2), prefix=1)
     statistic = MapStatistic(layout, 1)
@@ -55,33 +55,6 @@ def test_half_precision_sums_do_not_stall():
         statistic.begin(make_batch(range(start, start + 500)))
         statistic.attention(0, attention[:, 0])
         statistic.end()
-    assert statistic.result().cls[0, 0].tolist() == [[1.0, 0.0]]
-
-
-def test_rollout_is_the_product_of_half_identity_matrices():
-    attentions = [random_attention(2, 1, 1, 5, seed=s)[:, 0, 0].double() for s in range(3)]
-    source = torch.tensor([1.0, 0, 0, 0, 0], dtype=torch.float64)
-    product = torch.eye(5, dtype=torch.float64).expand(2, 5, 5)
-    for depth, attention in enumerate(attentions):
-        product = 0.5 * (attention + torch.eye(5, dtype=torch.float64)) @ product
-        torch.testing.assert_close(rollout(attentions, source)[:, depth], product[:, 0])
-
-
-def test_rollout_by_hand():
-    """Two layers in which CLS looks at patch 1 and patches at themselves: 1/2, then 1/2 + 1/4 of CLS's way is on it."""
-    attention = torch.tensor([[0.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    rows = rollout([attention, attention], torch.tensor([1.0, 0, 0]))
-    assert rows.tolist() == [[0.5, 0.5, 0.0], [0.25, 0.75, 0.0]]
-
-
-@pytest.mark.parametrize("make", [MapStatistic, RolloutStatistic])
-@pytest.mark.parametrize(("prefix", "has_cls"), [(0, False), (1, True)])
-def test_merging(make, prefix, has_cls):
-    layout = TokenLayout((3, 4), prefix, has_cls)
-
-    def flatten(result):
-        if isinstance(result, torch.Tensor):
-            return {"rollout": result}
-        return {k: v for k, v in vars(result).items() if isinstance(v, torch.Tensor)}
-
-    check_merging(lambda: make(layout, 2), random_attention(6, 2, 3, 12 + prefix), flatten)
+    cls = statistic.result().cls
+    assert cls is not None
+    assert cls[0, 0].tolist() == [[1.0, 0.0]]

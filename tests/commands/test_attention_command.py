@@ -1,4 +1,4 @@
-"""`vitscope attention` as a user meets it: real pictures, broken pictures, wrong words, a full disk."""
+"""`vitscope attention` as a user meets it: real images, broken images, wrong words, a full disk."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import errno
 import json
 import struct
 import zlib
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,16 +20,17 @@ from safetensors.torch import load_file, save_file
 import vitscope
 from tests.conftest import make_photos
 from vitscope.cli import main
-from vitscope.results import SCHEMA, Results
+from vitscope.core.results import SCHEMA, Results
+from vitscope.data.dataset import ImageSet
 
 MODEL = "random:vit_tiny_patch16_224"
 
 
-def run(*words):
+def run(*words: object) -> None:
     main([str(word) for word in words])
 
 
-def fails(capsys, *words):
+def fails(capsys: pytest.CaptureFixture[str], *words: object) -> str:
     """The command must exit with 2 and one sentence; returns it."""
     with pytest.raises(SystemExit) as stop:
         run(*words)
@@ -38,8 +41,8 @@ def fails(capsys, *words):
 
 
 @pytest.fixture(scope="module")
-def studied(tmp_path_factory):
-    """Two small models on twelve pictures with masks."""
+def studied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two small models on twelve images with masks."""
     root = tmp_path_factory.mktemp("study")
     photos = make_photos(root / "data" / "images", count=12, classes=1)
     (root / "data" / "masks").mkdir()
@@ -55,7 +58,7 @@ def studied(tmp_path_factory):
     return root / "out"
 
 
-def test_tables_maps_and_provenance(studied):
+def test_tables_maps_and_provenance(studied: Path) -> None:
     results = Results.load(studied)
     assert dict(results.table.schema) == {name: kind() for name, kind in SCHEMA.items()}
     assert results.table["model"].n_unique() == 2
@@ -70,7 +73,7 @@ def test_tables_maps_and_provenance(studied):
     assert results.maps["Untrained vit_tiny_patch16_224/aligned.corrected"].shape == (12, 3, 7, 7)
 
 
-def test_a_model_without_cls_has_no_cls_rows_and_says_why(studied):
+def test_a_model_without_cls_has_no_cls_rows_and_says_why(studied: Path) -> None:
     results = Results.load(studied)
     siglip = results.table.filter(pl.col("model").str.contains("siglip"))
     assert "cls" not in siglip["variant"].to_list()
@@ -78,70 +81,76 @@ def test_a_model_without_cls_has_no_cls_rows_and_says_why(studied):
     assert not any(key.startswith("Untrained vit_base_patch16_siglip_224/cls") for key in results.maps)
 
 
-def test_figures_are_written_as_png_and_svg(studied):
-    names = {path.stem for path in studied.glob("*.png")}
-    assert names == {path.stem for path in studied.glob("*.svg")}
+def test_figures_are_written_as_png_and_svg(studied: Path) -> None:
+    names = {path.stem for path in (studied / "figures").glob("*.png")}
+    assert names == {path.stem for path in (studied / "figures").glob("*.svg")}
     assert {"attention-distance", "saliency", "cls-maps-untrained-vit-tiny-patch16-224"} <= names
     assert {"aligned-untrained-vit-tiny-patch16-224", "aligned-untrained-vit-base-patch16-siglip-224"} <= names
     assert any(name.startswith("show-") for name in names)
-    for path in studied.glob("*.png"):
-        with Image.open(path) as picture:
-            assert min(picture.size) > 200
+    for path in (studied / "figures").glob("*.png"):
+        with Image.open(path) as figure:
+            assert min(figure.size) > 200
 
 
-def test_the_same_from_python(studied):
-    results = vitscope.attention([MODEL], masks=studied.parent / "data", size=64)  # type: ignore[operator]
+def test_the_same_from_python(studied: Path) -> None:
+    masked = vitscope.masks(studied.parent / "data")
+    results = vitscope.evaluate(
+        vitscope.resolve(MODEL, size=64),
+        on=[ImageSet(masked.title, masked.samples), masked],
+        analyses=[vitscope.Attention(), vitscope.Saliency()],
+    )
     written = Results.load(studied).table.filter(pl.col("model") == "Untrained vit_tiny_patch16_224")
     same = results.table.join(
         written, on=["layer", "head", "measure", "variant", "protocol"], how="inner", nulls_equal=True
     )
-    assert len(same) == len(results.table)
-    assert (same["value"] - same["value_right"]).abs().max() < 1e-9
+    assert len(same) == len(results.table) == len(written)
+    assert same["value"].equals(same["value_right"])
+    assert same["provenance"].equals(same["provenance_right"])
 
 
-def bomb(path):
+def bomb(path: Path) -> None:
     """A PNG header that promises 60,000 x 60,000 pixels."""
 
-    def chunk(kind, data):
+    def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     header = struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0" * 100)))
 
 
-def test_odd_pictures_are_read_and_broken_ones_are_skipped_by_name(tmp_path):
+def test_odd_images_are_read_and_broken_ones_are_skipped_by_name(tmp_path: Path) -> None:
     folder = tmp_path / "odd"
     folder.mkdir()
     noise = np.random.default_rng(0).integers(0, 256, (50, 70, 3), dtype=np.uint8)
-    picture = Image.fromarray(noise)
-    picture.save(folder / "fine.jpg")
-    picture.convert("CMYK").save(folder / "cmyk.jpg")
+    image = Image.fromarray(noise)
+    image.save(folder / "fine.jpg")
+    image.convert("CMYK").save(folder / "cmyk.jpg")
     Image.fromarray(noise[..., 0].astype(np.uint16) * 257).save(folder / "deep.png")
-    picture.save(folder / "moving.gif", save_all=True, append_images=[Image.fromarray(255 - noise)])
+    image.save(folder / "moving.gif", save_all=True, append_images=[Image.fromarray(255 - noise)])
     (folder / "cut.jpg").write_bytes((folder / "fine.jpg").read_bytes()[:900])
     Image.fromarray(noise[:1, :1]).save(folder / "dot.png")
-    (folder / "text.png").write_text("not a picture")
+    (folder / "text.png").write_text("not an image")
     bomb(folder / "bomb.png")
     run("attention", MODEL, "--images", folder, "--size", 64, "--out", tmp_path / "out")
     results = Results.load(tmp_path / "out")
-    assert set(results.skipped) == {"cut.jpg", "dot.png", "text.png", "bomb.png"}
+    assert set(results.skipped) == {"odd/cut.jpg", "odd/dot.png", "odd/text.png", "odd/bomb.png"}
     assert all(results.skipped.values())
     assert set(results.table.filter(pl.col("measure") == "entropy")["n"]) == {4}
     about = json.loads((tmp_path / "out" / "provenance.json").read_text())
     assert about["provenance"][0]["seen"] == 4
 
 
-def test_wrong_words(capsys, tmp_path, photos):
+def test_wrong_words(capsys: pytest.CaptureFixture[str], tmp_path: Path, photos: Path) -> None:
     out = ("--out", tmp_path / "out")
     assert "at least one model" in fails(capsys, "attention", "--images", photos, *out)
-    assert "which pictures" in fails(capsys, "attention", MODEL, *out)
+    assert "which images" in fails(capsys, "attention", MODEL, *out)
     assert "dino-b16" in fails(capsys, "attention", "dino-b61", "--images", photos, *out)
     assert "weights are not on this machine" in fails(capsys, "attention", "mae-h14", "--images", photos, *out)
     assert "--imagse" in fails(capsys, "attention", MODEL, "--imagse", photos)
     assert "device" in fails(capsys, "attention", MODEL, "--images", photos, "--device", "abacus", *out)
 
 
-def test_folders_that_hold_no_pictures(capsys, tmp_path):
+def test_folders_that_hold_no_images(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     assert str(empty) in fails(capsys, "attention", MODEL, "--images", empty, "--out", tmp_path / "out")
@@ -149,12 +158,16 @@ def test_folders_that_hold_no_pictures(capsys, tmp_path):
     assert str(missing) in fails(capsys, "attention", MODEL, "--images", missing, "--out", tmp_path / "out")
 
 
-def test_an_output_folder_that_cannot_be_written(capsys, tmp_path, photos):
+def test_an_output_folder_that_cannot_be_written(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, photos: Path
+) -> None:
     (tmp_path / "file").write_text("")
     assert "cannot write" in fails(capsys, "attention", MODEL, "--images", photos, "--out", tmp_path / "file" / "out")
 
 
-def test_weights_that_do_not_fit_or_are_not_numbers(capsys, tmp_path, photos):
+def test_weights_that_do_not_fit_or_are_not_numbers(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, photos: Path
+) -> None:
     state = timm.create_model("vit_tiny_patch16_224", num_classes=0).state_dict()
     save_file(state, tmp_path / "tiny.safetensors")
     words = ("--images", photos, "--out", tmp_path / "out")
@@ -166,22 +179,35 @@ def test_weights_that_do_not_fit_or_are_not_numbers(capsys, tmp_path, photos):
     assert "blocks.3.attn.qkv.weight" in text
 
 
-def test_a_full_disk_leaves_what_was_there(capsys, tmp_path, photos, monkeypatch):
-    out = tmp_path / "out"
-    run("attention", MODEL, "--images", photos, "--size", 64, "--out", out)
-    before = {path.name: path.read_bytes() for path in out.iterdir()}
+def files_in(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
-    def full(*_args, **_kwargs):
+
+@pytest.mark.parametrize("more", [(), ("--limit", 5)], ids=["nothing new", "a part anew"])
+def test_a_full_disk_leaves_what_was_there(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    photos: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    more: tuple[object, ...],
+) -> None:
+    out = tmp_path / "out"
+    words = ("attention", MODEL, "--images", photos, "--size", 64, "--out", out, "--no-figures")
+    run(*words)
+    before = files_in(out)
+    assert {path.name for path in before} >= {"results.parquet", "maps.safetensors", "provenance.json", "report.html"}
+
+    def full(*_args: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("vitscope.results.save_file", full)
-    text = fails(capsys, "attention", MODEL, "--images", photos, "--size", 64, "--out", out)
+    monkeypatch.setattr("vitscope.core.files.os.replace", full)
+    text = fails(capsys, *words, *more)
     assert "No space left on device" in text
     assert "earlier files stay" in text
-    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+    assert files_in(out) == before
 
 
-def test_limit_is_a_seeded_choice(tmp_path, photos):
+def test_limit_is_a_seeded_choice(tmp_path: Path, photos: Path) -> None:
     words = ("attention", MODEL, "--images", photos, "--size", 64, "--limit", 5)
     run(*words, "--out", tmp_path / "a")
     run(*words, "--out", tmp_path / "b")
@@ -192,7 +218,7 @@ def test_limit_is_a_seeded_choice(tmp_path, photos):
     assert all(torch.equal(value, second.maps[name]) for name, value in maps.items())
 
 
-def test_models_command(capsys):
+def test_models_command(capsys: pytest.CaptureFixture[str]) -> None:
     run("models", "moco*")
     text = capsys.readouterr().out
     assert "moco-b16" in text
@@ -216,6 +242,6 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself(capsys, command):
+def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str], command: str) -> None:
     run(command, "--help")
     assert "Usage" in capsys.readouterr().out

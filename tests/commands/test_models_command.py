@@ -38,14 +38,14 @@ def shown(what: RenderableType, width: int = 100) -> list[str]:
     return console.export_text().splitlines()
 
 
-def test_a_line_says_what_it_saw_what_it_can_do_and_what_it_missed():
+def test_a_line_says_what_it_saw_what_it_can_do_and_what_it_missed() -> None:
     examined = card(images_seen=812_000, cpu_seconds=9000, exam=EXAM)
     row = next(line for line in shown(cards_table([examined], 100)) if "zoo/fs" in line)
     assert row.split() == ["zoo/fs", "FS", "812k", "2.5", "h", "0.81", "-", "-", "-", "-", "-", "1/2"]
 
 
 @pytest.mark.parametrize("width", [60, 80])
-def test_no_line_is_cut_in_a_narrow_terminal(width):
+def test_no_line_is_cut_in_a_narrow_terminal(width: int) -> None:
     examined = card(images_seen=1_812_000, cpu_seconds=90000, exam=EXAM | {"figures": dict.fromkeys(
         ("unc", "nat", "pck", "jf", "purity", "iou"), FIGURE)})  # fmt: skip
     lines = shown(cards_table([examined], width), width)
@@ -54,7 +54,7 @@ def test_no_line_is_cut_in_a_narrow_terminal(width):
     assert row.split()[-1] == "1/2"
 
 
-def test_a_page_shows_the_curve_the_exam_and_the_targets():
+def test_a_page_shows_the_curve_the_exam_and_the_targets() -> None:
     page = "\n".join(shown(card_page(card(images_seen=30_000, cpu_seconds=1800, learning_curve=CURVE, exam=EXAM))))
     assert "30,000 images seen in 30 min" in page
     assert page.count(" min ") <= 8  # the curve is thinned out
@@ -64,5 +64,5 @@ def test_a_page_shows_the_curve_the_exam_and_the_targets():
     assert "not met  FS: parts: at least 0.90; above 0.10; missed: at least 0.90" in page
 
 
-def test_a_card_without_an_exam_says_so():
+def test_a_card_without_an_exam_says_so() -> None:
     assert any("not examined" in line for line in shown(card_page(card(images_seen=10, cpu_seconds=1))))

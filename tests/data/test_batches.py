@@ -12,21 +12,21 @@ import pytest
 import torch
 from PIL import Image
 
+from vitscope.core.errors import BadData
 from vitscope.data.batches import SkippedImages, batches
 from vitscope.data.folders import open_images
+from vitscope.data.preprocessing import Preprocessing
 from vitscope.data.samples import Annotation, Sample, SampleList
-from vitscope.errors import BadData
-from vitscope.models.preprocessing import Preprocessing
 
 SMALL = Preprocessing(size=(8, 12))
 
 
 @pytest.fixture
 def ten(photo: Callable[..., Path], tmp_path: Path) -> Path:
-    """Ten pictures in two classes, of which two are broken."""
+    """Ten images in two classes, of which two are broken."""
     for i in range(10):
         photo(f"ten/{'ab'[i % 2]}/{i}.png", size=(20 + i, 31 - i), seed=i)
-    (tmp_path / "ten/a/4.png").write_bytes(b"no picture")
+    (tmp_path / "ten/a/4.png").write_bytes(b"no image")
     (tmp_path / "ten/b/9.png").write_bytes(b"")
     return tmp_path / "ten"
 
@@ -69,10 +69,12 @@ def test_too_many_broken_images_stop_the_work(ten: Path, workers: int) -> None:
         list(batches(open_images(ten), SMALL, batch_size=4, workers=workers, skipped=SkippedImages(limit=1)))
 
 
-def test_only_broken_images(tmp_path: Path) -> None:
+def test_a_stretch_of_broken_images_is_no_error_of_its_own(tmp_path: Path) -> None:
+    """Other shards of the list may have usable ones; that none has is told by whoever sees them all."""
     (tmp_path / "a.jpg").write_bytes(b"x")
-    with pytest.raises(BadData, match="none of the 1 images can be used"):
-        list(batches(open_images(tmp_path), SMALL, batch_size=4, skipped=SkippedImages()))
+    skipped = SkippedImages()
+    assert list(batches(open_images(tmp_path), SMALL, batch_size=4, skipped=skipped)) == []
+    assert list(skipped.reasons) == ["a.jpg"]
 
 
 def test_batch_size_must_be_positive(ten: Path) -> None:
@@ -121,7 +123,7 @@ def test_masks_are_averaged_by_area_under_the_geometry_of_the_image(photo: Calla
     path = photo("a.png", size=(40, 20))
     regions = (Box(1, (20, 40), 20, 40), Box(0, (20, 40), 19, 20), Box(1, (20, 40), 0, 10))
     samples = SampleList([Sample("a", path, annotations=regions), Sample("b", path)], categories=("x", "y"))
-    (batch,) = batches(samples, Preprocessing(size=(10, 10)), batch_size=2, skipped=SkippedImages(), annotations=True)
+    (batch,) = batches(samples, Preprocessing(size=(10, 10)), batch_size=2, skipped=SkippedImages(), grid=(2, 5))
     assert batch.annotations is not None
     first, second = batch.annotations
     # 40x20 is halved to 20x10, of which columns 5..14 remain
@@ -131,6 +133,14 @@ def test_masks_are_averaged_by_area_under_the_geometry_of_the_image(photo: Calla
     assert first.coverage[2].max() == 0  # outside the crop
     assert second.categories.shape == (0,)
     assert second.coverage.shape == (0, 10, 10)
+    # as published: the middle 20 of 40 columns, straight to the grid by Pillow's bicubic filter
+    for number, region in enumerate(regions):
+        square = Image.fromarray(255 * region.decode()[:, 10:30].astype(np.uint8))
+        expected = np.asarray(square.resize((5, 2), Image.Resampling.BICUBIC))
+        assert first.published[number].tolist() == expected.tolist()
+    assert first.published[0, 0].tolist()[3:] == [255, 255]
+    assert first.published[0, 0, 2] == 128  # columns 8..11 of twenty, of which the region has two
+    assert second.published.shape == (0, 2, 5)
 
 
 def test_a_mask_of_another_size_is_skipped_with_the_reason(photo: Callable[..., Path]) -> None:
@@ -141,6 +151,6 @@ def test_a_mask_of_another_size_is_skipped_with_the_reason(photo: Callable[..., 
         ]
     )
     skipped = SkippedImages()
-    (batch,) = batches(samples, SMALL, batch_size=2, skipped=skipped, annotations=True)
+    (batch,) = batches(samples, SMALL, batch_size=2, skipped=skipped, grid=(2, 2))
     assert batch.ids == ["b"]
     assert skipped.reasons == {"a": "is 40x20 but its mask is 20x40"}

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from vitscope.core.errors import BadData
 from vitscope.data.davis import open_davis, open_videos
-from vitscope.errors import BadData
 
 SIZE = (12, 20)  # height, width
 
@@ -145,7 +145,7 @@ def spoil(root: Path, how: str) -> None:
         ("no list", "ImageSets/2017/val.txt is missing"),
         ("empty list", "lists no sequences"),
         ("unknown sequence", "sequence bear is listed but"),
-        ("escaping name", "not the name of a sequence"),
+        ("escaping name", "outside its folder"),
         ("missing mask", "1 frames of late have no mask, the first is 00002"),
         ("mask without frame", "00003.png has no frame"),
         ("mask of another size", "00001.png is 12x20 but the first frame of late is 20x12"),

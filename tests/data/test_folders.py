@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from vitscope.core.errors import BadData
 from vitscope.data.folders import open_images, safe_id
-from vitscope.errors import BadData
 
 
 def test_flat_folder(photo: Callable[..., Path], tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_text_list_keeps_its_order(photo: Callable[..., Path], tmp_path: Path) -
         (b"a.png\nnowhere.png\n", "1 of the 2 images.*first: nowhere.png"),
         (b"\n# nothing\n", "lists no images"),
         (b"a.png\nb.png\na.png\n", "a.png more than once"),
-        (b"\xff\xfe\x00\x00", "not a text file"),
+        (b"\xff\xfe\x00\x00", "not a text in UTF-8"),
     ],
 )
 def test_bad_lists(photo: Callable[..., Path], tmp_path: Path, content: bytes, said: str) -> None:

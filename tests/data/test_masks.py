@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from vitscope.core.errors import BadData
 from vitscope.data.imagenet50 import imagenet50_classes, open_imagenet50
 from vitscope.data.mask_folder import open_mask_folder
 from vitscope.data.masks import open_masks
 from vitscope.data.partimagenet import open_partimagenet
-from vitscope.errors import BadData
 
 
 def write_mask(path: Path, values: np.ndarray) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
+from vitscope.core.errors import BadData
+from vitscope.data.folders import open_images
 from vitscope.data.samples import Sample, SampleList
-from vitscope.errors import BadData
 
 
 def unlabelled(n: int) -> SampleList:
@@ -45,8 +48,8 @@ def test_digest_depends_on_ids_labels_names_and_order() -> None:
         labelled({"a": 2, "c": 2}),
         labelled({"a": 3, "b": 1}),
         base.select([1, 0, 2, 3]),
-        SampleList(base.samples),
-        SampleList(base.samples, classes=base.classes, annotation_digest="edited"),
+        SampleList(list(base)),
+        SampleList(list(base), classes=base.classes, annotation_digest="edited"),
     ]
     digests = {other.digest for other in others} | {base.digest}
     assert len(digests) == len(others) + 1
@@ -58,7 +61,22 @@ def test_digest_tells_folders_with_equal_names_apart(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "0.jpg").write_bytes(content)
         digests.add(SampleList([Sample("0.jpg", tmp_path / folder / "0.jpg")]).digest)
-    assert len(digests) == 2  # "one" and "two" have the same size: a digest of names and sizes cannot see more
+    assert len(digests) == 3  # "one" and "two" have the same size, and are not the same
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_an_image_replaced_by_another_of_the_same_size_is_noticed(tmp_path: Path, listed: bool) -> None:
+    path = tmp_path / "0.bmp"
+    Image.new("RGB", (4, 4), "red").save(path)
+    os.utime(path, (0, 0))  # a file of long ago
+
+    def opened() -> SampleList:
+        return open_images(tmp_path) if listed else SampleList([Sample("0.bmp", path)])
+
+    before, size = opened().digest, path.stat().st_size
+    Image.new("RGB", (4, 4), "blue").save(path)
+    assert path.stat().st_size == size
+    assert opened().digest != before
 
 
 def test_limit_is_seeded_nested_and_keeps_the_order() -> None:

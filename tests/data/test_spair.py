@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from vitscope.core.errors import BadData
 from vitscope.data.keypoints import KeypointPair
 from vitscope.data.spair import open_keypoints, open_spair
-from vitscope.errors import BadData
 
 
 def pair(category: str, source: str, target: str, **changes: Any) -> dict[str, Any]:
@@ -161,10 +161,10 @@ def spoil(root: Path, how: str) -> None:
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ("no points", "not a pair of SPair-71k: KeyError 'src_kps'"),
-        ("unequal", "not a pair of SPair-71k: ValueError"),
-        ("nan", "finite"),
-        ("escaping", "not the name of a file"),
+        ("no points", "not a pair of SPair-71k: src_kps is missing"),
+        ("unequal", "source points but"),
+        ("nan", "NaN is not a number"),
+        ("escaping", "outside its folder"),
         ("box", "target box"),
         ("list", "not a pair of SPair-71k"),
         ("no json", "not valid JSON"),
@@ -220,7 +220,7 @@ def test_plain_json(photo: Callable[..., Path], tmp_path: Path) -> None:
     ("content", "said"),
     [
         ({"images": []}, "not a list of keypoint pairs"),
-        ([{"source": "a.png"}], "pair 1 in .* is unusable: KeyError 'target'"),
+        ([{"source": "a.png"}], "pair 1 in .* is unusable: target is missing"),
         (["x"], "pair 1 in .* is unusable"),
         ([], "the list is empty"),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -13,19 +13,27 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+import vitscope
 from tests.conftest import make_batch
+from vitscope.api import StudyResults
+from vitscope.core.statistic import Statistic
+from vitscope.data import openers
+from vitscope.data.dataset import ImageSet, MaskSet
+from vitscope.data.preprocessing import Preprocessing
+from vitscope.data.samples import SampleList
+from vitscope.features.analysis import Features
+from vitscope.features.objects import Objects
 from vitscope.models.backbone import Backbone
-from vitscope.models.preprocessing import Preprocessing
 from vitscope.models.registry import build
-from vitscope.statistic import Statistic
+from vitscope.models.spec import Named
 
 
 def tiny(name: str = "tiny", *, seed: int = 0, teaching: str = "none", depth: int = 3, **options: Any) -> Backbone:
-    """A network of a few thousand parameters that takes 32 x 32 pictures: 4 x 4 tokens, width 24."""
+    """A network of a few thousand parameters that takes 32 x 32 images: 4 x 4 tokens, width 24."""
     torch.manual_seed(seed)
     shape = {"img_size": 32, "patch_size": 8, "embed_dim": 24, "depth": depth, "num_heads": 3}
     module, _ = build("vit_tiny_patch16_224", shape | options)
-    for parameter in module.parameters():  # the usual small initialisation hardly tells pictures apart
+    for parameter in module.parameters():  # the usual small initialisation hardly tells images apart
         if parameter.ndim > 1:
             torch.nn.init.normal_(parameter, std=0.2)
     return Backbone(name, module, Preprocessing(size=(32, 32)), teaching)
@@ -45,8 +53,8 @@ def blobs(n: int, width: int, classes: int, spread: float = 0.3, seed: int = 0) 
     return centres[labels] + noise, labels
 
 
-def write_pictures(folder: Path, count: int, *, classes: int = 0, size: int = 32, seed: int = 0) -> Path:
-    """Smooth random pictures; in class folders, whose pictures share a tint, if there are classes."""
+def write_images(folder: Path, count: int, *, classes: int = 0, size: int = 32, seed: int = 0) -> Path:
+    """Smooth random images; in class folders, whose images share a tint, if there are classes."""
     generator = np.random.default_rng(seed)
     tints = generator.integers(40, 216, (max(classes, 1), 3))
     for i in range(count):
@@ -58,8 +66,39 @@ def write_pictures(folder: Path, count: int, *, classes: int = 0, size: int = 32
     return folder
 
 
+def write_masks(folder: Path, names: Sequence[str], size: int = 32) -> Path:
+    """One object per image, in category 1 or 2 by turns."""
+    folder.mkdir(parents=True)
+    for i, name in enumerate(names):
+        mask = np.zeros((size, size), np.uint8)
+        mask[8:24, 8:24] = 1 + i % 2
+        Image.fromarray(mask).save(folder / f"{name}.png")
+    return folder
+
+
+def study(
+    models: Sequence[Named],
+    images: Path | SampleList,
+    *,
+    seeds: int = 1,
+    projections: bool = False,
+    protocol: Literal["corrected", "paper"] = "corrected",
+    dense: bool = False,
+    store: Path | None = None,
+    **opening: Any,
+) -> StudyResults:
+    """The features of models on some images, and clusters of their regions if there are masks (among `opening`)."""
+    given = openers.images(images, **opening)
+    datasets = [ImageSet(given.title, given.samples, given.seed)] + ([given] if isinstance(given, MaskSet) else [])
+    analyses = [
+        Features(protocol=protocol, cluster_seeds=seeds, projections=projections),
+        Objects(protocol=protocol, cluster_seeds=seeds, dense=dense),
+    ]
+    return vitscope.evaluate(models, datasets, analyses, store=store, device="cpu")
+
+
 def show_tokens(statistic: Statistic, layers: Iterable[Tensor], indices: Sequence[int]) -> None:
-    """One batch's block outputs. layers: (n, T, D) each, of all pictures."""
+    """One batch's block outputs. layers: (n, T, D) each, of all images."""
     statistic.begin(make_batch(indices))
     for layer, x in enumerate(layers):
         statistic.tokens(layer, x[list(indices)])

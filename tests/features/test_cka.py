@@ -88,7 +88,7 @@ def test_minibatch_cka_of_all_pairs(size: int) -> None:
     expected = [[plain_cka(a, b, blocks) for b in sites] for a in sites]
     torch.testing.assert_close(result.value, torch.tensor(expected).double(), rtol=1e-6, atol=1e-8)
     assert result.value.diagonal().tolist() == pytest.approx([1, 1, 1], abs=1e-12)
-    assert (result.pictures, result.blocks) == (48, 48 // size)
+    assert (result.images, result.blocks) == (48, 48 // size)
 
 
 def test_exact_cka_of_features_that_are_never_held_as_a_gram() -> None:
@@ -133,7 +133,7 @@ def test_too_few_pictures_are_refused() -> None:
         u_centre(torch.eye(3))
     with pytest.raises(ValueError, match="4 or more"):
         exact_cka([torch.randn(3, 2), torch.randn(3, 2)])
-    with pytest.raises(ValueError, match="4 pictures"):
+    with pytest.raises(ValueError, match="4 images"):
         cka(torch.zeros(1, 2, 3), torch.ones(1, 3, dtype=torch.bool))
 
 

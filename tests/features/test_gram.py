@@ -11,13 +11,13 @@ from torch import Tensor
 from tests.conftest import make_batch
 from tests.features.made import check_order_free, show_tokens
 from tests.features.test_cka import plain_cka, plain_hsic
-from vitscope.errors import BadData
+from vitscope.core.errors import BadData
+from vitscope.core.statistic import Statistic
 from vitscope.features.cka import cka
 from vitscope.features.gram import centre, gram, part_grams, token_grams
 from vitscope.features.gram_statistic import GramStatistic, NormGramStatistic
 from vitscope.features.hsic import u_centre
 from vitscope.models.layout import TokenLayout
-from vitscope.statistic import Statistic
 
 LAYOUT = TokenLayout(grid=(2, 3))
 
@@ -104,7 +104,7 @@ def test_absent_pictures_leave_their_place_empty() -> None:
 
 
 def test_of_a_long_list_the_first_pictures_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vitscope.features.gram_statistic.MOST_PICTURES", 16)
+    monkeypatch.setattr("vitscope.features.gram_statistic.MOST_IMAGES", 16)
     sites = layers(32)
     long, paper = GramStatistic(LAYOUT, 3, block=8), GramStatistic(LAYOUT, 3, block=8, scaled=True)
     for statistic in (long, paper):

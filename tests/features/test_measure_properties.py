@@ -19,9 +19,9 @@ from vitscope.features.cka import Cka, cka
 from vitscope.features.clustering import chance_purity, cluster_layers, contingency, purity
 from vitscope.features.gram import centre
 from vitscope.features.hsic import hsic, pack
-from vitscope.features.objects import region_weights
 from vitscope.features.pooling import pool
 from vitscope.features.projection import pca
+from vitscope.features.regions import region_weights
 from vitscope.features.residual import Residual, ResidualStatistic
 from vitscope.features.spectrum import effective_rank, intrinsic_dimension
 from vitscope.models.layout import TokenLayout

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.features.made import check_order_free, inside, show_tokens, tiny
-from vitscope.errors import BadData, VitscopeError
+from vitscope.core.errors import BadData, VitscopeError
 from vitscope.features.pooling import PooledStatistic, check_poolings, pool
 from vitscope.models.layout import TokenLayout
 

@@ -9,9 +9,9 @@ from torch import Tensor
 from tests.conftest import make_batch
 from tests.features.made import check_order_free, inside, tiny
 from tests.features.test_cka import plain_cka
+from vitscope.core.statistic import Statistic
 from vitscope.features.residual import ResidualStatistic
 from vitscope.models.layout import TokenLayout
-from vitscope.statistic import Statistic
 
 LAYOUT = TokenLayout(grid=(2, 2), prefix=2)
 

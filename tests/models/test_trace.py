@@ -2,42 +2,50 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import timm
 import torch
+from torch import Tensor
 
-from vitscope.errors import UnsupportedModel
+from vitscope.core.errors import UnsupportedModel
+from vitscope.data.preprocessing import Preprocessing
 from vitscope.models.backbone import Backbone
-from vitscope.models.layout import TokenLayout
-from vitscope.models.preprocessing import Preprocessing
+from vitscope.models.layout import Grid, TokenLayout
 from vitscope.models.trace import SIGNALS, attention_module, trace
 
 
 class Recorder:
     """Keeps everything it is shown."""
 
-    def __init__(self, *wants):
+    def __init__(self, *wants: str) -> None:
         self.wants = frozenset(wants or SIGNALS)
-        self.seen = {signal: [] for signal in SIGNALS}
+        self.seen: dict[str, list[tuple[Any, ...]]] = {signal: [] for signal in SIGNALS}
 
-    def attention(self, layer, probs):
+    def attention(self, layer: int, probs: Tensor) -> None:
         self.seen["attention"].append((layer, probs.clone()))
 
-    def tokens(self, layer, x):
+    def tokens(self, layer: int, x: Tensor) -> None:
         self.seen["tokens"].append((layer, x.clone()))
 
-    def norms(self, layer, part, x):
+    def norms(self, layer: int, part: str, x: Tensor) -> None:
         self.seen["norms"].append((layer, part, x.clone()))
 
-    def branches(self, layer, part, skip, branch):
+    def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None:
         self.seen["branches"].append((layer, part, skip.clone(), branch.clone()))
 
 
-def make(name, size, **options):
+def make(name: str, size: int | tuple[int, int], **options: Any) -> Backbone:
     torch.manual_seed(0)
     module = timm.create_model(name, num_classes=0, img_size=size, **options)
     pixels = (size, size) if isinstance(size, int) else size
     return Backbone(name, module, Preprocessing(pixels))
+
+
+def inside(backbone: Backbone) -> Any:
+    """The network itself, for looking at its parts."""
+    return backbone.module
 
 
 FAMILIES = [  # name, size, options, prefix, has CLS, grid
@@ -59,22 +67,24 @@ FAMILIES = [  # name, size, options, prefix, has CLS, grid
 
 
 @pytest.mark.parametrize(("name", "size", "options", "prefix", "has_cls", "grid"), FAMILIES)
-def test_every_family_is_seen_completely(name, size, options, prefix, has_cls, grid):
+def test_every_family_is_seen_completely(
+    name: str, size: int, options: dict[str, Any], prefix: int, has_cls: bool, grid: Grid
+) -> None:
     backbone = make(name, size, depth=3, **options)
     assert backbone.layout == TokenLayout(grid, prefix, has_cls)
     images = torch.randint(0, 256, (2, 3, *backbone.preprocessing.size), dtype=torch.uint8)
     recorder = Recorder()
-    flags = [attention_module(block).fused_attn for block in backbone.module.blocks]
+    flags = [attention_module(block).fused_attn for block in inside(backbone).blocks]
     observed = backbone.trace(images, [recorder])
-    assert flags == [attention_module(block).fused_attn for block in backbone.module.blocks]
-    assert not any(module._forward_hooks or module._forward_pre_hooks for module in backbone.module.modules())
+    assert flags == [attention_module(block).fused_attn for block in inside(backbone).blocks]
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in inside(backbone).modules())
     tokens = prefix + grid[0] * grid[1]
     assert [layer for layer, _ in recorder.seen["attention"]] == [0, 1, 2]
     for _, probs in recorder.seen["attention"]:
         assert probs.shape == (2, backbone.heads, tokens, tokens)
         torch.testing.assert_close(probs.sum(-1), torch.ones(probs.shape[:-1]), rtol=0, atol=1e-5)
     with torch.no_grad():  # the fused kernels, unobserved, compute the same
-        bare = backbone.module.forward_features(backbone.preprocessing.normalise(images))
+        bare = inside(backbone).forward_features(backbone.preprocessing.normalise(images))
     torch.testing.assert_close(observed, bare, rtol=1e-3, atol=1e-4)
     # branches add up to the tokens: output = skip + attention branch + mlp branch
     for layer in range(3):
@@ -84,25 +94,25 @@ def test_every_family_is_seen_completely(name, size, options, prefix, has_cls, g
     assert [(layer, part) for layer, part, _ in recorder.seen["norms"][:2]] == [(0, "attention"), (0, "mlp")]
 
 
-def test_attention_is_the_softmax_of_queries_and_keys():
+def test_attention_is_the_softmax_of_queries_and_keys() -> None:
     backbone = make("vit_tiny_patch16_224", 64, depth=2)
     images = torch.randint(0, 256, (1, 3, 64, 64), dtype=torch.uint8)
     recorder = Recorder("attention", "norms")
     backbone.trace(images, [recorder])
-    block = backbone.module.blocks[1]
+    block = inside(backbone).blocks[1]
     x = next(x for layer, part, x in recorder.seen["norms"] if (layer, part) == (1, "attention"))
     q, k, _ = block.attn.qkv(x).reshape(1, 17, 3, 3, 64).permute(2, 0, 3, 1, 4)
     expected = (q.double() @ k.double().transpose(-1, -2) / 8).softmax(-1)
     torch.testing.assert_close(recorder.seen["attention"][1][1].double(), expected, rtol=1e-4, atol=1e-6)
 
 
-def test_without_attention_observers_the_fused_kernel_stays_on():
+def test_without_attention_observers_the_fused_kernel_stays_on() -> None:
     backbone = make("vit_tiny_patch16_224", 64, depth=2)
     used = []
 
     class Watch(Recorder):
-        def tokens(self, layer, x):
-            used.append(attention_module(backbone.module.blocks[layer]).fused_attn)
+        def tokens(self, layer: int, x: Tensor) -> None:
+            used.append(attention_module(inside(backbone).blocks[layer]).fused_attn)
 
     images = torch.zeros(1, 3, 64, 64, dtype=torch.uint8)
     backbone.trace(images, [Watch("tokens")])
@@ -111,28 +121,28 @@ def test_without_attention_observers_the_fused_kernel_stays_on():
     assert used[2:] == [False, False]
 
 
-def test_an_observer_that_writes_is_caught_and_the_module_is_restored():
+def test_an_observer_that_writes_is_caught_and_the_module_is_restored() -> None:
     backbone = make("vit_tiny_patch16_224", 64, depth=2)
 
     class Vandal(Recorder):
-        def attention(self, layer, probs):
+        def attention(self, layer: int, probs: Tensor) -> None:
             probs[..., 0] = 0
 
     with pytest.raises(RuntimeError, match="Vandal wrote into the attention"):
         backbone.trace(torch.zeros(1, 3, 64, 64, dtype=torch.uint8), [Vandal("attention")])
-    assert all(attention_module(block).fused_attn for block in backbone.module.blocks)
-    assert not backbone.module.blocks[0].attn.attn_drop._forward_pre_hooks
+    assert all(attention_module(block).fused_attn for block in inside(backbone).blocks)
+    assert not inside(backbone).blocks[0].attn.attn_drop._forward_pre_hooks
 
 
-def test_a_block_that_does_not_report_is_an_error():
+def test_a_block_that_does_not_report_is_an_error() -> None:
     backbone = make("vit_tiny_patch16_224", 64, depth=3)
-    lazy = backbone.module.blocks[1]
+    lazy = inside(backbone).blocks[1]
     lazy.forward = lambda x: x  # as if its kernel skipped the module that hooks listen to
     with pytest.raises(UnsupportedModel, match="block 2 reported its  attention 0 times"):
         backbone.trace(torch.zeros(1, 3, 64, 64, dtype=torch.uint8), [Recorder("attention")])
 
 
-def test_unknown_signals_are_refused():
+def test_unknown_signals_are_refused() -> None:
     backbone = make("vit_tiny_patch16_224", 64, depth=1)
     with pytest.raises(ValueError, match="unknown signals"):
         trace(backbone.module, torch.zeros(1, 3, 64, 64), [Recorder("gradients")], layout=backbone.layout)
@@ -148,13 +158,13 @@ def test_unknown_signals_are_refused():
         ("resnet18", "no single stack of blocks"),
     ],
 )
-def test_models_that_cannot_be_observed_are_refused_by_name(name, reason):
+def test_models_that_cannot_be_observed_are_refused_by_name(name: str, reason: str) -> None:
     with pytest.raises(UnsupportedModel, match=reason) as error:
         Backbone(name, timm.create_model(name, num_classes=0), Preprocessing((224, 224)))
     assert name in str(error.value)
 
 
-def test_what_a_block_cannot_show_is_refused():
+def test_what_a_block_cannot_show_is_refused() -> None:
     backbone = make("vit_tiny_patch16_224", 64, depth=2, block_fn=timm.models.vision_transformer.ParallelScalingBlock)
     images = torch.zeros(1, 3, 64, 64, dtype=torch.uint8)
     backbone.trace(images, [Recorder("attention", "tokens")])  # these it shows
@@ -164,13 +174,13 @@ def test_what_a_block_cannot_show_is_refused():
         backbone.trace(images, [Recorder("norms")])
 
 
-def test_differential_attention_is_refused():
+def test_differential_attention_is_refused() -> None:
     block = timm.models.vision_transformer.DiffParallelScalingBlock
     with pytest.raises(UnsupportedModel, match="differential"):
         make("vit_tiny_patch16_224", 64, depth=2, block_fn=block)
 
 
-def test_pictures_of_another_size_are_an_error():
+def test_pictures_of_another_size_are_an_error() -> None:
     backbone = make("vit_tiny_patch16_224", 64, depth=1)
     with pytest.raises(ValueError, match="takes"):
         backbone.trace(torch.zeros(1, 3, 32, 32, dtype=torch.uint8))

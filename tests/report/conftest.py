@@ -1,17 +1,17 @@
-"""A browser for the page's tests: the system's Chromium, without a screen and without a network."""
+"""A browser for the page's tests: Chromium or Chrome, without a screen and without a network."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request, sync_playwright
 
+from tests.browser import MISSING, find_browser
 from tests.report.constructed import outcome
+from vitscope.findings.outcome import StudyOutcome
 from vitscope.report.page import write_page
-from vitscope.study.outcome import StudyOutcome
 
 ARGUMENTS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -22,8 +22,9 @@ PATIENCE = 20_000  # milliseconds, on a busy machine
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium")
-    assert chromium, "the page's tests drive Chromium: install it from the system's packages (chromium)"
+    chromium = find_browser()
+    if chromium is None:
+        pytest.skip(MISSING)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS), timeout=60_000)
         yield browser

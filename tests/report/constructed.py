@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from tests.report.constructed_attention import Shape, add_attention
 from tests.report.constructed_scores import PICTURES, add_features, add_tasks
-from vitscope.results import Label, Results
-from vitscope.study.outcome import Coverage, Evidence, Finding, StudyOutcome, Verdict
+from vitscope.core.results import Coverage, Label, Results
+from vitscope.findings.outcome import Evidence, Finding, StudyOutcome, Verdict
 
 MODELS = {"FS": "fs", "CLIP": "clip", "DINO": "dino", "MoCo-v3": "moco", "MAE": "mae", "BEiT": "beit", "Random": "none"}
 SMALL = Shape(depth=12, heads=4, grid=(8, 8))
@@ -16,8 +16,15 @@ SMALL = Shape(depth=12, heads=4, grid=(8, 8))
 def outcome(shape: Shape = SMALL, models: Mapping[str, str] = MODELS) -> StudyOutcome:
     """A complete study. models: title -> teaching."""
     results = Results(
+        title="The menagerie and its teachers",
         notes=["MAE: 3 pictures have no object inside the crop; saliency leaves them out"],
-        skipped={"cats/broken.png": "cannot identify image file"},
+        skipped={"menagerie/cats/broken.png": "cannot identify image file"},
+        coverage=[
+            Coverage(title, dataset, kind, PICTURES, PICTURES)
+            for title in models
+            for dataset, kind in (("menagerie", "images"), ("menagerie parts", "masks"))
+        ],
+        settings={"seed": 0, "protocols": ["corrected", "paper"], "models": list(models)},
     )
     for title, key in models.items():
         label = Label(title, key, "menagerie", "ab" * 32)
@@ -25,13 +32,7 @@ def outcome(shape: Shape = SMALL, models: Mapping[str, str] = MODELS) -> StudyOu
         add_tasks(results, label, shape.depth)
         add_features(results, label, shape.depth, models)
         results.provenance.append(provenance(title))
-    return StudyOutcome(
-        title="The menagerie and its teachers",
-        results=results,
-        findings=findings(),
-        coverage=[Coverage(title, role, PICTURES, PICTURES) for title in models for role in ("images", "masks")],
-        settings={"seed": 0, "protocols": ["corrected", "paper"], "models": list(models)},
-    )
+    return StudyOutcome(results, findings())
 
 
 def provenance(title: str) -> dict[str, object]:
@@ -42,7 +43,8 @@ def provenance(title: str) -> dict[str, object]:
         "weights": "cd" * 32,
         "preprocessing": "ef" * 32,
         "samples": "01" * 32,
-        "samples_origin": "640 pictures of the menagerie",
+        "dataset": "menagerie",
+        "kind": "images",
         "count": PICTURES,
         "seen": PICTURES,
         "measure": "attention",

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from tests.report.constructed_scores import PICTURES, curve
 from vitscope.attention.kinds import KINDS, LATE_KINDS
-from vitscope.results import Label, Results, tidy
-from vitscope.teachings import teaching
+from vitscope.core.results import Label, Results, tidy
+from vitscope.core.teachings import teaching
 
 LOCAL_UNTIL = {"fs": 0.45, "clip": 0.5, "dino": 0.4, "moco": 0.35, "mae": 0.6, "beit": 0.75}  # of the depth
 REACH = {
@@ -93,7 +93,7 @@ def add_attention(results: Results, label: Label, shape: Shape) -> None:
         "aligned.corrected": aligned, "cls": cls, "pure": pure / pure.sum((-1, -2), keepdim=True),
         "rollout": cls.mean(1), "kind": kind, "kind.late": late, "kind.offset": offset, "kind.stability": stability,
         "kind.axis": torch.zeros_like(kind), "examples": cls.expand(EXAMPLES, *cls.shape),
-        "examples.pictures": torch.arange(EXAMPLES).mul(80).byte()[:, None, None, None].expand(-1, 3, 64, 64),
+        "examples.images": torch.arange(EXAMPLES).mul(80).byte()[:, None, None, None].expand(-1, 3, 64, 64),
     }  # fmt: skip
     results.maps |= {f"{label.model}/{n}": m.float() if m.is_floating_point() else m for n, m in maps.items()}
 

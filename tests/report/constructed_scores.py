@@ -9,8 +9,8 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from vitscope.results import Label, Results, tidy
-from vitscope.teachings import teaching
+from vitscope.core.results import Label, Results, tidy
+from vitscope.core.teachings import teaching
 
 PICTURES = 640
 
@@ -80,12 +80,13 @@ def add_features(results: Results, label: Label, depth: int, models: Mapping[str
     for other in later:
         for tokens, scale in (("cls", 1.0), ("spatial", 0.8)):
             value = torch.tensor([scale * likeness(label.teaching, models[other])]).double()
-            options: dict[str, Any] = {"axes": ("layer",), "n": PICTURES, "variant": f"{tokens} with {other}"}
+            options: dict[str, Any] = {"axes": ("layer",), "n": PICTURES, "variant": tokens}
             rows = [
                 tidy(label, "cka", value, low=value - 0.03, high=value + 0.03, **options),
                 tidy(label, "cka_null", 0 * value + 0.01, **options),
             ]
-            results.extend([row.with_columns(pl.lit(depth, dtype=pl.Int32).alias("layer")) for row in rows])
+            last = pl.lit(depth, dtype=pl.Int32)
+            results.extend([row.with_columns(layer=last, other_model=pl.lit(other), other_layer=last) for row in rows])
             pair = value * torch.rand(2 * depth, 2 * depth, generator=generator, dtype=torch.float64)
             results.maps[f"{label.model}/cka.depth.{tokens}.{other}"] = pair
     sites = torch.linspace(0, 1, 2 * depth, dtype=torch.float64)

@@ -9,19 +9,20 @@ import re
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 
 from tests.report.constructed import MODELS, outcome
 from tests.report.constructed_attention import Shape
+from vitscope.core.results import Coverage, Results
+from vitscope.findings.outcome import StudyOutcome
 from vitscope.report.page import write_page
 from vitscope.report.page.maps import aligned_reach, crop, decode, encode, pooled, pooling_factor
 from vitscope.report.page.methods import coverage_table, shortfall
 from vitscope.report.page.models import models_of
 from vitscope.report.page.payload import gather
 from vitscope.report.page.write import as_json, render
-from vitscope.results import Results
-from vitscope.study.outcome import Coverage, StudyOutcome
 
 TINY = Shape(depth=4, heads=2, grid=(4, 4))
 
@@ -107,13 +108,45 @@ def test_similarity_reads_pairs_in_either_order() -> None:
 
 
 def test_coverage_is_told_where_it_falls_short() -> None:
-    coverage = [Coverage("A", "images", 10, 10), Coverage("B", "images", 4, 10), Coverage("B", "video", 0, 3)]
+    coverage = [
+        Coverage("A", "photos", "images", 10, 10),
+        Coverage("B", "photos", "images", 4, 10),
+        Coverage("B", "films", "video", 0, 3),
+    ]
     assert coverage_table(coverage).rows == (
         ("A", (("10", True), None)),
         ("B", (("4 of 10", False), ("0 of 3", False))),
     )
-    assert shortfall(coverage, ["images"]) == "Incomplete: B 4 of 10 (images)."
+    assert shortfall(coverage, ["images"]) == "Incomplete: B 4 of 10 (photos)."
     assert shortfall(coverage[:1], ["images"]) == ""
+
+
+def test_two_kinds_of_data_from_one_folder_have_columns_of_their_own() -> None:
+    found = coverage_table([Coverage("A", "coco", "images", 10, 10), Coverage("A", "coco", "masks", 7, 8)])
+    assert found.datasets == ("coco, images", "coco, masks")
+    assert found.rows == (("A", (("10", True), ("7 of 8", False))),)
+
+
+def test_a_skipped_image_is_listed_once() -> None:
+    study = outcome(TINY, {"FS": "fs"})
+    study.results.coverage = [
+        Coverage("FS", "menagerie", "images", 639, 640, {"cats/broken.png": "cannot identify image file"})
+    ]
+    assert gather(study).skipped == [("menagerie/cats/broken.png", "cannot identify image file")]
+
+
+def test_similarities_of_two_datasets_do_not_mix() -> None:
+    study = outcome(TINY, {"MAE": "mae", "FS": "fs"})
+    alike = study.results.table.filter(pl.col("measure").is_in(["cka", "cka_null"]))
+    study.results.extend([alike.with_columns(dataset=pl.lit("photos"), value=pl.col("value") / 2)])
+    last = gather(study).data["similarity"]["last"]
+    found = {(m["tokens"], m["dataset"]): (m["value"][0][1], m["null"][0][1]) for m in last}
+    assert found == {
+        ("cls", "menagerie"): (0.22, 0.01),
+        ("cls", "photos"): (0.11, 0.005),
+        ("spatial", "menagerie"): (0.176, 0.01),  # 0.8 * 0.22
+        ("spatial", "photos"): (0.088, 0.005),
+    }
 
 
 def test_data_cannot_leave_its_element() -> None:
@@ -139,6 +172,6 @@ def test_rows_without_numbers_leave_gaps_not_errors() -> None:
 
 
 def test_nothing_at_all_is_said_plainly() -> None:
-    page = gather(StudyOutcome("empty", Results()))
+    page = gather(StudyOutcome(Results(title="empty")))
     assert page.subtitle == "This study has no results yet."
     assert page.findings == "No finding was checked in this study."

@@ -7,8 +7,8 @@ from playwright.sync_api import expect
 from tests.report.conftest import Opener
 from tests.report.constructed import outcome
 from tests.report.constructed_attention import EXAMPLES, Shape
-from vitscope.results import Results
-from vitscope.study.outcome import Coverage, Finding, StudyOutcome, Verdict
+from vitscope.core.results import Coverage, Results
+from vitscope.findings.outcome import Finding, StudyOutcome, Verdict
 
 TINY = Shape(depth=4, heads=2, grid=(4, 4))
 IMAGE = "<img src=x onerror=alert(1)>"
@@ -17,10 +17,10 @@ SCRIPT = "</script><script>document.title='owned'</script>"
 
 def test_hostile_names_are_shown_not_run(open_page: Opener) -> None:
     study = outcome(TINY, {IMAGE: "fs", SCRIPT: "dino", "'\"&{{7*7}}": "other"})
-    study.title = SCRIPT
+    study.results.title = SCRIPT
     study.findings = [Finding("F1", IMAGE, Verdict.HOLDS, SCRIPT, rule=IMAGE, figure=SCRIPT)]
-    study.coverage = [Coverage(IMAGE, SCRIPT, 1, 2, {IMAGE: SCRIPT})]
-    study.settings = {IMAGE: SCRIPT}
+    study.results.coverage = [Coverage(IMAGE, SCRIPT, "images", 1, 2, {IMAGE: SCRIPT})]
+    study.results.settings = {IMAGE: SCRIPT}
     study.results.notes.append(SCRIPT)
     page = open_page(study)
     assert page.title() == f"{SCRIPT} (incomplete) – vitscope"
@@ -37,13 +37,20 @@ def test_hostile_names_are_shown_not_run(open_page: Opener) -> None:
 
 def test_incomplete_study_says_so_at_the_top_and_below_its_charts(open_page: Opener) -> None:
     study = outcome(TINY, {"MAE": "mae", "FS": "fs"})
-    study.coverage = [Coverage("MAE", "images", 320, 640), Coverage("FS", "images", 640, 640),
-                      Coverage("MAE", "keypoints", 0, 90)]  # fmt: skip
+    study.results.coverage = [
+        Coverage("MAE", "photos", "images", 320, 640),
+        Coverage("FS", "photos", "images", 640, 640),
+        Coverage("MAE", "pairs", "keypoints", 0, 90),
+    ]
+    study.results.failures = ["keypoints of MAE on pairs: the disk is full"]
     page = open_page(study)
     expect(page.locator("#incomplete")).to_be_visible()
-    expect(page.locator("#incomplete")).to_contain_text("MAE, images: 320 of 640")
-    expect(page.locator("#chart-distance .short")).to_have_text("Incomplete: MAE 320 of 640 (images).")
-    expect(page.locator("#chart-tasks .short")).to_have_text("Incomplete: MAE 0 of 90 (keypoints).")
+    expect(page.locator("#incomplete")).to_contain_text(
+        "Could not be done: keypoints of MAE on pairs: the disk is full"
+    )
+    expect(page.locator("#incomplete")).to_contain_text("MAE, photos: 320 of 640")
+    expect(page.locator("#chart-distance .short")).to_have_text("Incomplete: MAE 320 of 640 (photos).")
+    expect(page.locator("#chart-tasks .short")).to_have_text("Incomplete: MAE 0 of 90 (pairs).")
     expect(page.locator(".coverage .partial")).to_have_count(2)
     assert "incomplete" in page.title()
 
@@ -72,6 +79,6 @@ def test_models_of_different_shapes_share_axes_of_relative_depth(open_page: Open
 
 
 def test_study_without_results_makes_a_page(open_page: Opener) -> None:
-    page = open_page(StudyOutcome("Nothing yet", Results()))
+    page = open_page(StudyOutcome(Results(title="Nothing yet")))
     expect(page.locator("header .lead").first).to_have_text("This study has no results yet.")
     expect(page.locator("#how .absent")).to_be_visible()

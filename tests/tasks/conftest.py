@@ -9,13 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 import timm
 import torch
 from PIL import Image
 
+from vitscope.core.analysis import Analysis, Outcome
+from vitscope.data.dataset import Dataset
+from vitscope.data.preprocessing import HALF, Preprocessing
 from vitscope.models.backbone import Backbone
-from vitscope.models.preprocessing import HALF, Preprocessing
+from vitscope.models.spec import resolve
+from vitscope.pipeline.engines import Local
+from vitscope.pipeline.evaluate import run as run_plan
+from vitscope.pipeline.found import StoredFound
+from vitscope.pipeline.plan import make_plan
+from vitscope.pipeline.store import Store
 
 
 def tiny_backbone(size: tuple[int, int] = (32, 32), *, depth: int = 3, seed: int = 0, **options: Any) -> Backbone:
@@ -48,8 +57,21 @@ def backbone() -> Backbone:
     return tiny_backbone()
 
 
+def examined(backbone: Backbone, dataset: Dataset, analysis: Analysis, folder: Path) -> tuple[StoredFound, Outcome]:
+    """What the passes of an analysis left in a store, and what it made of them."""
+    plan, store = make_plan([resolve(backbone)], [dataset], [analysis]), Store(folder)
+    run_plan(plan, store, Local())
+    return StoredFound(plan, plan.tasks[0], store), store.read_outcome(plan.tasks[0].digest)
+
+
+def values(outcome: Outcome, measure: str, variant: str) -> list[float]:
+    """By layer."""
+    rows = pl.concat(outcome.tables).filter((pl.col("measure") == measure) & (pl.col("variant") == variant))
+    return rows.sort("layer")["value"].to_list()
+
+
 def photo(path: Path, size: tuple[int, int] = (40, 30), seed: int = 0) -> Path:
-    """A smooth random picture (width, height)."""
+    """A smooth random image (width, height)."""
     path.parent.mkdir(parents=True, exist_ok=True)
     coarse = np.random.default_rng(seed).integers(0, 256, (5, 6, 3), dtype=np.uint8)
     Image.fromarray(coarse).resize(size, Image.Resampling.BICUBIC).save(path, quality=95)
@@ -57,7 +79,7 @@ def photo(path: Path, size: tuple[int, int] = (40, 30), seed: int = 0) -> Path:
 
 
 def classes(folder: Path, per_class: dict[str, int], seed: int = 0) -> Path:
-    """One subfolder per class; pictures of a class share a colour."""
+    """One subfolder per class; images of a class share a colour."""
     for number, (name, count) in enumerate(per_class.items()):
         for i in range(count):
             path = photo(folder / name / f"{i:03}.jpg", seed=1000 * number + i + seed)
@@ -75,7 +97,7 @@ def square_at(left: int, top: int, side: int = 16, size: tuple[int, int] = (64, 
 
 
 def frame_of(mask: np.ndarray) -> np.ndarray:
-    """A picture in which every object has its own colour and texture."""
+    """An image in which every object has its own colour and texture."""
     height, width = mask.shape
     y, x = np.mgrid[:height, :width]
     pixels = np.stack([60 + x % 16, 70 + y % 16, np.full_like(x, 90)], -1).astype(np.uint8)
@@ -93,8 +115,11 @@ def save_mask(path: Path, mask: np.ndarray) -> None:
 
 @pytest.fixture
 def davis(tmp_path: Path) -> Path:
+    return make_davis(tmp_path / "DAVIS")
+
+
+def make_davis(root: Path) -> Path:
     """DAVIS-2017: two objects and void pixels in `pair`, an object that appears late in `late`, a grey JPEG."""
-    root = tmp_path / "DAVIS"
     for name in ("pair", "late"):
         for number in range(6):
             mask = square_at(4 + 3 * number, 8)
@@ -116,8 +141,11 @@ def davis(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def spair(tmp_path: Path) -> Path:
+    return make_spair(tmp_path / "SPair-71k")
+
+
+def make_spair(root: Path) -> Path:
     """SPair-71k: cats in two pairs, a dog in one, no pairs of sheep."""
-    root = tmp_path / "SPair-71k"
     for i, name in enumerate(("cat/a", "cat/b", "dog/a", "dog/b", "sheep/a")):
         photo(root / "JPEGImages" / f"{name}.jpg", size=(60, 40) if i % 2 else (40, 60), seed=i)
         annotation = root / "ImageAnnotation" / f"{name}.json"
@@ -150,8 +178,11 @@ def spair(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def roxford(tmp_path: Path) -> Path:
+    return make_roxford(tmp_path / "roxford5k")
+
+
+def make_roxford(root: Path) -> Path:
     """ROxford5k: six images, two queries with boxes."""
-    root = tmp_path / "roxford5k"
     for i in range(8):
         photo(root / "jpg" / f"image_{i:06}.jpg", seed=i)
     content = {

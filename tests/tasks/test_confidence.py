@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from vitscope.bootstrap import mean_interval
+from vitscope.core.bootstrap import mean_interval
 from vitscope.tasks.confidence import grouped_ratio, grouped_ratio_interval, proportion_interval
 
 

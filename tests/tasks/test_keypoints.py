@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -12,16 +13,18 @@ import torch
 from PIL import Image
 
 from tests.tasks.conftest import photo
+from vitscope.core.errors import BadData
+from vitscope.core.results import Label
+from vitscope.data.batches import SkippedImages
 from vitscope.data.keypoints import KeypointPair, KeypointSet
+from vitscope.data.preprocessing import HALF, IMAGENET, Placement, Preprocessing, in_geometry
 from vitscope.data.samples import Sample, SampleList
 from vitscope.data.spair import open_keypoints
-from vitscope.errors import BadData
 from vitscope.models.backbone import Backbone
-from vitscope.models.preprocessing import HALF, IMAGENET, Preprocessing
-from vitscope.results import Label
+from vitscope.models.observe import observe
 from vitscope.tasks import keypoints
-from vitscope.tasks.geometry import PaddedPreprocessing, Placement
-from vitscope.tasks.keypoints import CORRECTED, PAPER, KeypointConfig, correct_points
+from vitscope.tasks.keypoints import CORRECTED, PAPER, Keypoints, KeypointScores, correct_points
+from vitscope.tasks.pairs import PairMatcher
 
 LABEL = Label("m", "none", "d", "p")
 
@@ -43,7 +46,15 @@ def pair(
 
 def keypoint_set(pairs: Sequence[KeypointPair], sizes: Sequence[tuple[int, int]]) -> KeypointSet:
     images = SampleList(Sample(f"{i}.jpg", Path(f"{i}.jpg")) for i in range(len(sizes)))
-    return KeypointSet(images, tuple(sizes), tuple(pairs))
+    return KeypointSet("set", images, tuple(sizes), tuple(pairs))
+
+
+def run(backbone: Backbone, data: KeypointSet, protocol: Literal["corrected", "paper"] = "corrected") -> KeypointScores:
+    """What the analysis finds, all pairs as one shard."""
+    state = Keypoints(protocol=protocol).drive(backbone, data, range(len(data.pairs)), SkippedImages())
+    numbers, points = state["pairs"].tolist(), state["points"].tolist()
+    found = dict(zip(numbers, state["predicted"].split(points, 1), strict=True)) if numbers else {}
+    return keypoints.score(data, found)
 
 
 def test_near_enough_is_strictly_nearer_than_a_share_of_the_longer_side() -> None:
@@ -63,15 +74,15 @@ def test_placement_and_the_way_back() -> None:
     expected = torch.tensor([[-0.5, 27.5], [223.5, 195.5]], dtype=torch.float64)
     torch.testing.assert_close(place.to_input(corners), expected)
     points = torch.tensor([[3.0, 7.0], [391.25, 11.5]], dtype=torch.float64)
-    torch.testing.assert_close(place.to_picture(place.to_input(points)), points)
+    torch.testing.assert_close(place.to_image(place.to_input(points)), points)
     assert Placement.of((1000, 30), (224, 224)).resized == (224, 7)
 
 
 def test_padding_is_the_mean_colour_or_black() -> None:
     picture = Image.new("RGB", (80, 40), "white")
     own = Preprocessing((32, 32), *IMAGENET)
-    for protocol, colour in (("corrected", (124, 116, 104)), ("paper", (0, 0, 0))):
-        padded = PaddedPreprocessing.like(own, protocol)
+    for geometry, colour in (("padded", (124, 116, 104)), ("padded black", (0, 0, 0))):
+        padded = in_geometry(own, geometry)
         image = padded.geometry(picture)
         assert image.size == (32, 32)
         assert image.getpixel((5, 2)) == colour
@@ -181,7 +192,9 @@ def test_every_image_goes_through_the_network_once(backbone: Backbone, spair: Pa
 
     matcher.add = watched  # type: ignore[method-assign]
     statistic = keypoints.KeypointStatistic(backbone, matcher)
-    keypoints.observe(backbone, data.images, [statistic], batch_size=3)
+    before = backbone.images_traced
+    observe(backbone, data.images, [statistic])
+    assert backbone.images_traced - before == 4
     assert sorted(seen) == [0, 1, 2, 3]  # the sheep is in no pair
     assert matcher.maps == {}  # nothing is kept that no pair needs
     assert matcher.asked == {}
@@ -191,17 +204,17 @@ def test_every_image_goes_through_the_network_once(backbone: Backbone, spair: Pa
 @pytest.mark.parametrize("batch_size", [1, 2, 4])
 def test_the_order_of_images_does_not_matter(backbone: Backbone, spair: Path, batch_size: int) -> None:
     data = open_keypoints(spair)
-    expected = keypoints.run(backbone, data)
-    tokens = {}
+    expected = run(backbone, data)
+    tokens: dict[int, torch.Tensor] = {}
 
-    class Keep:
-        wants = frozenset({"tokens"})
-
+    class Keep(PairMatcher):
         def add(self, image: int, maps: torch.Tensor) -> None:
             tokens[image] = maps
 
-    padded = keypoints.replace(backbone, preprocessing=PaddedPreprocessing.like(backbone.preprocessing, "corrected"))
-    keypoints.observe(padded, data.images, [keypoints.KeypointStatistic(padded, Keep())], batch_size=batch_size)  # type: ignore[arg-type]
+    statistic = keypoints.KeypointStatistic(backbone, Keep(data, (32, 32)))
+    for start in range(0, len(data.images), batch_size):
+        stretch = range(start, min(start + batch_size, len(data.images)))
+        observe(backbone, data.images, [statistic], stretch=stretch, geometry="padded")
     backwards = keypoints.evaluate(dict(sorted(tokens.items(), reverse=True)), data, (32, 32))
     for number in range(3):
         torch.testing.assert_close(backwards.predicted[number], expected.predicted[number])
@@ -209,8 +222,9 @@ def test_the_order_of_images_does_not_matter(backbone: Backbone, spair: Path, ba
 
 def test_official_layout_in_both_protocols(backbone: Backbone, spair: Path) -> None:
     data = open_keypoints(spair)
-    for protocol in (CORRECTED, PAPER):
-        scores = keypoints.run(backbone, data, KeypointConfig(protocol))
+    protocols: tuple[Literal["corrected", "paper"], ...] = ("corrected", "paper")
+    for protocol in protocols:
+        scores = run(backbone, data, protocol)
         assert scores.right.shape == (3, 3, 3)  # pairs, alphas, layers
         assert scores.points.tolist() == [3, 3, 3]
         assert scores.categories == ("cat", "dog")
@@ -220,12 +234,12 @@ def test_official_layout_in_both_protocols(backbone: Backbone, spair: Path) -> N
 def test_a_pair_whose_image_breaks_is_left_out(backbone: Backbone, spair: Path) -> None:
     data = open_keypoints(spair)
     (spair / "JPEGImages/dog/b.jpg").write_bytes(b"broken")
-    scores = keypoints.run(backbone, data)
+    scores = run(backbone, data)
     assert scores.pairs == (0, 1)
     for path in spair.glob("JPEGImages/cat/a.jpg"):
         path.write_bytes(b"broken")
     with pytest.raises(BadData, match="no pair could be matched"):
-        keypoints.run(backbone, data)
+        run(backbone, data)
 
 
 def test_a_plain_json_of_pairs(backbone: Backbone, tmp_path: Path) -> None:
@@ -233,12 +247,12 @@ def test_a_plain_json_of_pairs(backbone: Backbone, tmp_path: Path) -> None:
     photo(tmp_path / "b.png", seed=1)
     record = {"source": "a.png", "target": "b.png", "source_points": [[5, 5]], "target_points": [[9, 9]]}
     (tmp_path / "pairs.json").write_text(json.dumps([record]))
-    scores = keypoints.run(backbone, open_keypoints(tmp_path / "pairs.json"))
+    scores = run(backbone, open_keypoints(tmp_path / "pairs.json"))
     assert scores.categories == ("all",)
     rows = scores.rows(LABEL, "corrected")
     assert {row["variant"] for t in rows for row in t.rows(named=True)} == {"", "per_point", "per_image"}
 
 
-def test_normalisation_is_not_lost_with_the_padding(backbone: Backbone) -> None:
-    padded = PaddedPreprocessing.like(Preprocessing((32, 32), *HALF), "corrected")
+def test_normalisation_is_not_lost_with_the_padding() -> None:
+    padded = in_geometry(Preprocessing((32, 32), *HALF), "padded")
     assert (padded.mean, padded.std, padded.interpolation) == (HALF[0], HALF[1], "bicubic")

@@ -5,17 +5,21 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
-from tests.tasks.conftest import classes, tiny_backbone
-from vitscope.errors import BadData
+from tests.tasks.conftest import classes, examined, tiny_backbone, values
+from vitscope.core.analysis import PROTOCOLS
+from vitscope.core.errors import BadData
+from vitscope.core.results import Label
+from vitscope.data.labelled import open_labelled
 from vitscope.models.backbone import Backbone
-from vitscope.results import Label
-from vitscope.tasks import knn, linear_probe
-from vitscope.tasks.knn import votes, within_top
-from vitscope.tasks.labelled import extract, open_labelled
+from vitscope.tasks import knn
+from vitscope.tasks.knn import Knn, KnnConfig, votes, within_top
+from vitscope.tasks.linear_probe import Probe
 from vitscope.tasks.nearest import nearest, read_rows
+from vitscope.tasks.whole_images import LabelledFeatures
 
 
 def test_votes_by_hand() -> None:
@@ -36,7 +40,30 @@ def test_of_equal_classes_the_first_wins_and_nobody_without_votes() -> None:
     ]
 
 
-def test_fewer_pictures_than_neighbours() -> None:
+def test_classes_without_votes_fill_up_the_best_under_paper() -> None:
+    """Two of seven classes have votes; the first three of the others come with them, as in DINO's evaluation."""
+    scores = torch.tensor([[0, 0.5, 0, 0, 0, 0.2, 0]])
+    hits = {k: [bool(within_top(scores, torch.tensor([truth]), k, without_votes=True)[0]) for truth in range(7)]
+            for k in (1, 5)}  # fmt: skip
+    assert hits == {
+        1: [False, True, False, False, False, False, False],
+        5: [True, True, True, True, False, True, False],
+    }
+
+
+def test_protocols_differ_in_the_best_five_alone(backbone: Backbone, tmp_path: Path) -> None:
+    data = open_labelled(classes(tmp_path / "set", {f"c{i}": 4 for i in range(10)}))
+    tables = {p: examined(backbone, data, Knn(ks=(3, 6), protocol=p), tmp_path / p)[1].tables for p in PROTOCOLS}
+    rows = {p: {(row["measure"], row["variant"], row["layer"]): row for t in found for row in t.rows(named=True)}
+            for p, found in tables.items()}  # fmt: skip
+    assert all(row["protocol"] == p for p, found in rows.items() for row in found.values())
+    assert rows["corrected"].keys() == rows["paper"].keys()
+    for key, row in rows["corrected"].items():
+        same = row["value"] == rows["paper"][key]["value"]
+        assert same if key[0] == "knn_top1" else row["value"] <= rows["paper"][key]["value"]
+
+
+def test_fewer_images_than_neighbours() -> None:
     train, labels = torch.eye(6)[None], torch.tensor([0, 0, 1, 1, 2, 2])
     scores = knn.evaluate(list(train), labels, list(train), labels)
     assert scores.ks == (6,)  # all there are
@@ -46,7 +73,7 @@ def test_fewer_pictures_than_neighbours() -> None:
 
 
 def test_a_class_without_examples_is_told() -> None:
-    with pytest.raises(BadData, match=r"1 of the classes asked for \(first: number 3\) have no labelled picture"):
+    with pytest.raises(BadData, match=r"1 of the classes asked for \(first: number 3\) have no labelled image"):
         knn.evaluate([torch.eye(4)], torch.tensor([0, 1, 2, 2]), [torch.eye(4)], torch.tensor([0, 1, 2, 3]))
 
 
@@ -72,45 +99,61 @@ def test_a_model_on_folders_is_evaluate_on_its_features(backbone: Backbone, tmp_
     classes(root / "train", {"red": 8, "green": 8, "blue": 8})
     classes(root / "val", {"red": 3, "blue": 3}, seed=77)
     data = open_labelled(root)
-    features = extract(backbone, data)
-    found = knn.run(backbone, data, features=features)
-    assert set(found) == {"cls", "mean"}
-    assert found["mean"].top1.float().mean() > 0.8  # colours tell these classes apart, in any network
-    assert torch.equal(knn.run(backbone, data)["cls"].top1, found["cls"].top1)
-    assert linear_probe.run(backbone, data, features=features)["mean"].top1.float().mean() > 0.8
+    found, outcome = examined(backbone, data, Knn(ks=(5,)), tmp_path / "store")
+    features = LabelledFeatures.of(data, found)
+    assert features.kinds == ("cls", "mean")
     assert features.test_labels.tolist() == [0, 0, 0, 2, 2, 2]  # classes go by name: blue 0, green 1, red 2
+    for kind in features.kinds:
+        scores = knn.evaluate(
+            [layer.whole() for layer in features.train.layers(kind)],
+            torch.tensor(data.train.labels),
+            [layer.whole() for layer in features.test.layers(kind)],
+            torch.tensor(data.test.labels),
+            config=KnnConfig((5,)),
+        )
+        assert values(outcome, "knn_top1", f"{kind} k=5") == scores.top1[..., 0].double().mean(0).tolist()
+    assert min(values(outcome, "knn_top1", "mean k=5")) > 0.8  # colours tell these classes apart, in any network
+    _, probed = examined(backbone, data, Probe(), tmp_path / "store")
+    assert min(values(probed, "probe_top1", "mean")) > 0.8
 
 
-def test_features_in_a_store_are_the_same_and_used_again(backbone: Backbone, tmp_path: Path) -> None:
-    root = classes(tmp_path / "set", {"red": 7, "green": 6})
-    data = open_labelled(root)
-    in_memory, stored = extract(backbone, data), extract(backbone, data, store=tmp_path / "features")
-    for kind in ("cls", "mean"):
-        for a, b in zip(in_memory.train[kind], stored.train[kind], strict=True):
-            assert len(a) == len(b)
-            torch.testing.assert_close(read_rows(b, 2, 9), read_rows(a, 2, 9), rtol=1e-3, atol=1e-3)
-            assert len(read_rows(b, 9, 99)) == len(a) - 9
-    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "features").rglob("*.safetensors")}
-    again = extract(backbone, data, store=tmp_path / "features")
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "features").rglob("*.safetensors")} == files
-    assert torch.equal(
-        knn.run(backbone, data, features=again)["cls"].top1, knn.run(backbone, data, features=stored)["cls"].top1
+def test_stored_features_are_the_networks(backbone: Backbone, tmp_path: Path) -> None:
+    """Rows of any stretch, across shards, in both types, are what the network gives for those images alone."""
+    data = open_labelled(classes(tmp_path / "set", {"red": 60, "green": 35}))
+    assert len(data.train) > 64  # two shards
+    exact, _ = examined(backbone, data, Knn(ks=(1,)), tmp_path / "store")
+    half, _ = examined(backbone, data, Knn(ks=(1,), dtype="float16"), tmp_path / "store")
+    chosen = [0, 63, 64, 75]
+    pixels = [np.array(backbone.preprocessing.geometry(data.train[i].load())) for i in chosen]
+    images = backbone.preprocessing.normalise(torch.from_numpy(np.stack(pixels)).permute(0, 3, 1, 2))
+    tokens = backbone.module.forward_intermediates(  # type: ignore[operator]
+        images, intermediates_only=True, norm=False, return_prefix_tokens=True
     )
+    for found, tolerance in ((exact, 1e-5), (half, 2e-3)):
+        features = found.features("train")
+        for layer, (grid, prefix) in enumerate(tokens):
+            for kind, expected in (("cls", prefix[:, 0]), ("mean", grid.mean((2, 3)))):
+                stored = features.layer(kind, layer)
+                for row, position in enumerate(chosen):
+                    rows = read_rows(stored, position, position + 2)
+                    torch.testing.assert_close(rows[0], expected[row], rtol=tolerance, atol=tolerance)
+                assert len(read_rows(stored, 70, 999)) == len(data.train) - 70
 
 
 def test_a_model_without_cls_is_told_by_its_mean_token(tmp_path: Path) -> None:
     data = open_labelled(classes(tmp_path / "set", {"red": 6, "green": 6}))
-    found = knn.run(tiny_backbone(depth=1, class_token=False, global_pool="avg"), data)
-    assert set(found) == {"mean"}
+    backbone = tiny_backbone(depth=1, class_token=False, global_pool="avg")
+    found, outcome = examined(backbone, data, Knn(), tmp_path / "store")
+    assert found.features("train").kinds == ("mean",)
+    assert outcome.notes == ["{model} has no CLS token: its images are told by the mean token"]
 
 
-def test_broken_pictures_drop_out_with_their_labels(backbone: Backbone, tmp_path: Path) -> None:
-    root = classes(tmp_path / "set", {"red": 6, "green": 6})
-    data = open_labelled(root)
-    victim = data.train[2]
-    victim.path.write_bytes(b"not an image")
-    features = extract(backbone, data)
+def test_broken_images_drop_out_with_their_labels(backbone: Backbone, tmp_path: Path) -> None:
+    data = open_labelled(classes(tmp_path / "set", {"red": 6, "green": 6}))
+    data.train[2].path.write_bytes(b"not an image")
+    found, outcome = examined(backbone, data, Knn(), tmp_path / "store")
+    features = LabelledFeatures.of(data, found)
     assert len(features.train_labels) == len(data.train) - 1
-    assert 2 not in features.train_positions.tolist()
-    expected = [label for i, label in enumerate(data.train.labels) if i != 2]
-    assert features.train_labels.tolist() == expected
+    assert 2 not in features.train.positions.tolist()
+    assert features.train_labels.tolist() == [label for i, label in enumerate(data.train.labels) if i != 2]
+    assert list(outcome.facts["skipped"]) == [data.train[2].id]

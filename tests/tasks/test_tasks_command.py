@@ -15,7 +15,7 @@ from PIL import Image
 
 from tests.tasks.conftest import classes, photo, square_at
 from vitscope.cli import main
-from vitscope.results import Results
+from vitscope.core.results import Results
 
 MODEL = "random:vit_tiny_patch16_224"
 FAST = ("--size", "32", "--device", "cpu")
@@ -47,9 +47,18 @@ def test_everything_on_official_layouts(
     classes(tmp_path / "set" / "val", {"red": 3, "green": 3}, seed=50)
     out = tmp_path / "out"
     data = ("--knn", tmp_path / "set", "--retrieval", roxford, "--davis", davis, "--spair", spair)
-    run(MODEL, *data, "--protocol", "both", "--out", out, *FAST)
+    run(MODEL, *data, "--protocol", "both", "--masks", "--out", out, *FAST)
     shown = capsys.readouterr().out
-    for word in ("k-NN", "linear probe", "retrieval", "video segmentation", "keypoints", "paper protocol", "wrote"):
+    for word in (
+        "k-NN",
+        "linear probe",
+        "retrieval",
+        "video segmentation",
+        "keypoints",
+        "paper protocol",
+        "figures:",
+        "page:",
+    ):
         assert word in shown
     assert "there are no pairs of sheep" in shown
     results = Results.load(out)
@@ -60,12 +69,15 @@ def test_everything_on_official_layouts(
     assert table["value"].is_not_nan().all()
     provenance = {entry["digest"] for entry in results.provenance}
     assert set(table["provenance"].unique()) == provenance
-    for name in ("table.csv", "table.md", "table.tex", "tasks-table.png", "tasks-by-layer.svg", "video-pair.png"):
+    for name in ("table.csv", "table.md", "table.tex", "report.html"):
         assert (out / name).stat().st_size > 0
-    assert len(list(out.glob("neighbours-*.png"))) == len(list(out.glob("keypoints-*.png"))) == 1
-    assert (out / "found-roxford5k-part-untrained-vit-tiny-patch16-224.png").exists()
-    masks = out / "masks" / "untrained-vit-tiny-patch16-224" / "layer-12" / "pair"
-    assert sorted(path.name for path in masks.iterdir()) == [f"{number:05}.png" for number in range(6)]
+    for name in ("tasks-table.png", "tasks-by-layer.svg", "video-pair.png", "video-late.png"):
+        assert (out / "figures" / name).stat().st_size > 0
+    for name in ("neighbours", "found", "keypoints"):
+        assert (out / "figures" / f"{name}-untrained-vit-tiny-patch16-224.png").stat().st_size > 0
+    for protocol in ("corrected", "paper"):
+        masks = out / "masks" / "untrained-vit-tiny-patch16-224" / protocol / "layer-12" / "pair"
+        assert sorted(path.name for path in masks.iterdir()) == [f"{number:05}.png" for number in range(6)]
 
 
 def test_plain_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,19 +112,28 @@ def test_plain_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     measures = set(pl.read_parquet(out / "results.parquet")["measure"].unique())
     assert {"knn_top1", "retrieval_map", "pck@0.1"} <= measures
     assert not any(measure.startswith("video") for measure in measures)
-    assert (out / "video-walk.png").exists()
+    assert (out / "figures" / "video-walk.png").exists()
 
 
 def test_features_are_kept_and_used_again(tmp_path: Path) -> None:
+    """By another task too: the probe reads what k-NN's passes left."""
     herd = classes(tmp_path / "herd", {"red": 5, "green": 5})
-    words = (MODEL, "--knn", herd, "--features", tmp_path / "features", "--no-probe", *FAST)
-    run(*words, "--out", tmp_path / "one")
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "features").rglob("*.safetensors")}
-    run(*words, "--out", tmp_path / "two")
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "features").rglob("*.safetensors")} == before
-    one, two = (pl.read_parquet(tmp_path / name / "results.parquet") for name in ("one", "two"))
-    assert one.equals(two)
-    assert not any(measure.startswith("probe") for measure in one["measure"])
+    out = tmp_path / "out"
+    words = (MODEL, "--knn", herd, "--no-figures", "--no-page", "--out", out, *FAST)
+
+    def states() -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in (out / "states").rglob("*.safetensors")}
+
+    run(*words, "--no-probe")
+    before, one = states(), (out / "results.parquet").read_bytes()
+    assert before
+    assert not any(measure.startswith("probe") for measure in pl.read_parquet(out / "results.parquet")["measure"])
+    run(*words)
+    assert states() == before
+    assert any(measure.startswith("probe") for measure in pl.read_parquet(out / "results.parquet")["measure"])
+    run(*words, "--no-probe")
+    assert states() == before
+    assert (out / "results.parquet").read_bytes() == one
 
 
 def test_nothing_to_do_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -179,16 +200,21 @@ def test_classes_without_examples_are_told(tmp_path: Path, capsys: pytest.Captur
     assert "(first: yak)" in text
 
 
-def test_unreadable_pictures_are_named_and_passed_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreadable_images_are_named_and_passed_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     herd = classes(tmp_path / "herd", {"red": 6, "green": 6})
-    (herd / "red/003.jpg").write_bytes(b"not a picture")
+    (herd / "red/003.jpg").write_bytes(b"not an image")
     run(MODEL, "--knn", herd, "--no-probe", "--out", tmp_path / "out", *FAST)
-    assert "skipped: red/003.jpg is not an image of a known format" in capsys.readouterr().out
+    assert "skipped: herd/red/003.jpg is not an image of a known format" in capsys.readouterr().out
 
 
 def test_limits(davis: Path, spair: Path, tmp_path: Path) -> None:
-    run(MODEL, "--davis", davis, "--spair", spair, "--limit", "1", "--no-masks", "--out", tmp_path / "out", *FAST)
+    run(MODEL, "--davis", davis, "--spair", spair, "--limit", "1", "--out", tmp_path / "out", *FAST)
     table = pl.read_parquet(tmp_path / "out/results.parquet")
-    assert set(table.filter(pl.col("measure") == "video_j&f")["variant"].unique()) == {"", "pair 1", "pair 2"}
+    assert set(table.filter(pl.col("measure") == "video_j&f")["variant"].unique()) == {
+        "",
+        "first mask copied",
+        "pair 1",
+        "pair 2",
+    }
     assert table.filter((pl.col("measure") == "pck@0.1") & (pl.col("variant") == ""))["n"].to_list() == [2] * 12
     assert not (tmp_path / "out/masks").exists()

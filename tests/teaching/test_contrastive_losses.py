@@ -11,11 +11,10 @@ from transformers.models.clip.modeling_clip import image_text_contrastive_loss
 
 from vitscope.teaching.schedule import Schedule
 from vitscope.teaching.teachers.base import Lesson
-from vitscope.teaching.teachers.clip import Clip
+from vitscope.teaching.teachers.clip import END, PAD, UNKNOWN, Clip, TextEncoder, Vocabulary
 from vitscope.teaching.teachers.clip import contrast as clip_contrast
 from vitscope.teaching.teachers.moco import Moco, MocoRecipe
 from vitscope.teaching.teachers.moco import contrast as moco_contrast
-from vitscope.teaching.teachers.text import END, PAD, UNKNOWN, TextEncoder, Vocabulary
 
 CAPTIONS: list[tuple[str, ...]] = [("a red fox",), ("a blue whale at sea",), ("two owls",), ("a fox",)]
 

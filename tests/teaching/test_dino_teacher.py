@@ -9,8 +9,8 @@ import torch
 from torch.nn import functional as F
 
 from tests.teaching.tiny import squares
+from vitscope.teaching.images import batch_at
 from vitscope.teaching.optimiser import Optimiser, Rates
-from vitscope.teaching.order import batch_at
 from vitscope.teaching.schedule import Schedule
 from vitscope.teaching.teachers.base import Lesson
 from vitscope.teaching.teachers.dino import Dino, DinoRecipe, agreement, entropies, koleo_loss, sinkhorn

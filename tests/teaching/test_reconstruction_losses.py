@@ -8,12 +8,10 @@ import torch
 from torch.nn import functional as F
 from transformers import ViTMAEConfig, ViTMAEForPreTraining
 
-from vitscope.errors import BadData
+from vitscope.core.errors import BadData
 from vitscope.teaching.teachers.base import Lesson
-from vitscope.teaching.teachers.beit import Beit, BeitRecipe
-from vitscope.teaching.teachers.codebook import learn_codebook, nearest_words
+from vitscope.teaching.teachers.beit import Beit, BeitRecipe, block_masks, learn_codebook, nearest_words
 from vitscope.teaching.teachers.mae import Mae
-from vitscope.teaching.teachers.masking import block_masks
 from vitscope.teaching.vit import patchify
 
 

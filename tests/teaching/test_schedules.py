@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from vitscope.teaching.order import batch_at, step_seed
+from vitscope.teaching.images import batch_at, step_seed
 from vitscope.teaching.schedule import Schedule, settle
-from vitscope.teaching.teachers.momentum import follow, follower
+from vitscope.teaching.teachers.base import follow, follower
 
 
 def test_warm_up_plateau_and_cool_down():

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-from vitscope.data import open_images
-from vitscope.errors import BadData
+from vitscope.core.errors import BadData
+from vitscope.data.folders import open_images
 from vitscope.teaching.captions import read_captions
-from vitscope.teaching.images import ImageFiles, StoredImages, open_training_images, square
-from vitscope.teaching.order import batches_from
+from vitscope.teaching.images import ImageFiles, StoredImages, batches_from, open_training_images, square
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path: Path) -> Path:
     random = np.random.default_rng(0)
     for name in ("cat", "dog"):
         (tmp_path / "photos" / name).mkdir(parents=True)
@@ -27,14 +27,14 @@ def folder(tmp_path):
     return tmp_path / "photos"
 
 
-def test_the_short_side_is_resized_and_the_centre_cropped(tmp_path):
+def test_the_short_side_is_resized_and_the_centre_cropped(tmp_path: Path) -> None:
     image = Image.new("RGB", (40, 20), "black")
     image.paste((255, 255, 255), (10, 0, 30, 20))  # the central square is white
     assert square(image, (10, 10), tmp_path).min() > 230
     assert square(image, (10, 10), tmp_path).shape == (3, 10, 10)
 
 
-def test_stored_and_decoded_images_are_the_same(folder, tmp_path):
+def test_stored_and_decoded_images_are_the_same(folder: Path, tmp_path: Path) -> None:
     samples = open_images(folder)
     decoded = open_training_images(samples, (16, 16))
     stored = open_training_images(samples, (16, 16), cache=tmp_path / "cache")
@@ -51,7 +51,7 @@ def test_stored_and_decoded_images_are_the_same(folder, tmp_path):
     assert decoded.digest == stored.digest
 
 
-def test_workers_give_the_same_lessons_in_the_same_order(folder):
+def test_workers_give_the_same_lessons_in_the_same_order(folder: Path) -> None:
     files = open_training_images(open_images(folder), (16, 16))
     for workers in (0, 2):
         lessons = files.lessons(batches_from(1, 10, 4, seed=0), workers)
@@ -63,18 +63,18 @@ def test_workers_give_the_same_lessons_in_the_same_order(folder):
             assert lesson.labels.tolist() == [int(i >= 5) for i in order]
 
 
-def test_images_smaller_than_the_crop_are_refused(folder):
+def test_images_smaller_than_the_crop_are_refused(folder: Path) -> None:
     with pytest.raises(BadData, match="20x24 pixels, smaller than the 32x32"):
         open_training_images(open_images(folder), (32, 32))
 
 
-def test_one_image_is_refused(tmp_path):
+def test_one_image_is_refused(tmp_path: Path) -> None:
     Image.new("RGB", (20, 20)).save(tmp_path / "only.png")
     with pytest.raises(BadData, match="at least two"):
         open_training_images(open_images(tmp_path), (16, 16))
 
 
-def test_captions_from_one_file(folder):
+def test_captions_from_one_file(folder: Path) -> None:
     samples = open_images(folder)
     said: dict[str, str | list[str]] = {sample.id: f"number {i}" for i, sample in enumerate(samples)}
     said["dog/4.png"] = ["a dog", " the last one "]
@@ -85,7 +85,7 @@ def test_captions_from_one_file(folder):
     assert captions[9] == ("a dog", "the last one")
 
 
-def test_captions_beside_the_images(folder):
+def test_captions_beside_the_images(folder: Path) -> None:
     samples = open_images(folder)
     assert read_captions(folder, samples) is None
     for sample in samples:
@@ -99,7 +99,7 @@ def test_captions_beside_the_images(folder):
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"cat/0.png": 3}', "[" * 100_000, "\udcff"])
-def test_bad_caption_files_are_refused(folder, text):
+def test_bad_caption_files_are_refused(folder: Path, text: str) -> None:
     (folder / "captions.json").write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(BadData, match=r"captions\.json"):
         read_captions(folder, open_images(folder))

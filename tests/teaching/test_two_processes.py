@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import torch
 from PIL import Image
 
 from tests.teaching.tiny import ARCH, OPTIONS, squares
-from vitscope.models import load
+from vitscope.models import load_model
 from vitscope.teaching.augment import Augmentation
+from vitscope.teaching.images import StoredImages
 from vitscope.teaching.loop import CHECKPOINT, Run, Settings
 from vitscope.teaching.schedule import Schedule
 from vitscope.teaching.teachers.registry import create_teacher, recipe_for
@@ -29,23 +31,25 @@ RECIPES: dict[str, dict[str, Any]] = {
 }
 
 
-def teach_all(folder, images):
+def teach_all(folder: Path, images: StoredImages) -> None:
     for name, changes in RECIPES.items():
         key = name.split("-")[0]
         if key == "clip":
+            assert images.captions is not None
             images.captions = [captions[:1] for captions in images.captions]
         teacher = create_teacher(key, ARCH, OPTIONS, images, seed=0, recipe=recipe_for(key, changes))
         run = Run(folder / name, teacher, images, Schedule(2, 2), Settings(batch=8), identity={})
-        run.optimiser.step = descend(run.optimiser.parameters)  # type: ignore[method-assign]
+        run.optimiser.step = descend(run.optimiser.parameters)  # type: ignore[method-assign, assignment]
         run.train()
 
 
-def descend(parameters):
+def descend(parameters: Sequence[torch.Tensor]) -> Callable[[float], None]:
     """Plain gradient descent: Muon and AdamW would blow up the rounding of gradients that are zero."""
 
-    def step(_factor):
+    def step(_factor: float) -> None:
         with torch.no_grad():
             for parameter in parameters:
+                assert parameter.grad is not None
                 parameter -= 0.1 * parameter.grad
                 parameter.grad = None
 
@@ -72,7 +76,7 @@ with process_group(torch.device("cpu")):
 
 
 @pytest.fixture(scope="module")
-def two(tmp_path_factory):
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("two")
     for i, pixels in enumerate(squares().pixels):
         path = folder / "photos" / f"{i % 2}" / f"{i}.png"
@@ -93,7 +97,9 @@ def two(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", list(RECIPES))
-def test_two_processes_equal_one_with_the_joined_batch(two, tmp_path, name, monkeypatch):
+def test_two_processes_equal_one_with_the_joined_batch(
+    two: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(globals(), "RECIPES", {name: RECIPES[name]})
     teach_all(tmp_path, squares())
     one, both = (torch.load(folder / name / CHECKPOINT, weights_only=True)["teacher"] for folder in (tmp_path, two))
@@ -111,7 +117,7 @@ def test_two_processes_equal_one_with_the_joined_batch(two, tmp_path, name, monk
     assert apart < moved / 200
 
 
-def test_the_command_teaches_with_two_processes(two):
-    assert load(str(two / "taught" / "model.toml")).teaching == "mae"
+def test_the_command_teaches_with_two_processes(two: Path) -> None:
+    assert load_model(two / "taught" / "model.toml").teaching == "mae"
     state = torch.load(two / "taught" / CHECKPOINT, weights_only=True)
     assert state["step"] == 6  # 46 of 48 images are taught, 8 at a time, 4 in each process

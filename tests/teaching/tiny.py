@@ -9,6 +9,16 @@ from vitscope.teaching.images import StoredImages
 
 ARCH = "vit_tiny_patch16_224"
 OPTIONS = {"img_size": 16, "patch_size": 4, "embed_dim": 16, "depth": 2, "num_heads": 2}
+ROTARY_ARCH = "eva02_tiny_patch14_224"
+ROTARY = {
+    **OPTIONS,
+    "mlp_ratio": 4.0,
+    "swiglu_mlp": False,
+    "attn_type": "rope",
+    "global_pool": "token",
+    "ref_feat_shape": 6,
+    "rope_temperature": 8.0,
+}
 PLACES = ("top left", "top right", "bottom left", "bottom right")
 
 

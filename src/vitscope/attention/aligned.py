@@ -14,12 +14,12 @@ from torch.nn import functional as F
 from vitscope.attention.view import AttentionStatistic, AttentionView
 from vitscope.models.layout import Grid, TokenLayout
 
-GROUPS = 16  # pictures are dealt into groups; the bootstrap over groups gives each head kind's stability
-DEAL = 4  # pictures dealt at a time: neighbours share a group, so that a batch is folded a few times, not per picture
+GROUPS = 16  # images are dealt into groups; the bootstrap over groups gives each head kind's stability
+DEAL = 4  # images dealt at a time: neighbours share a group, so that a batch is folded a few times, not per image
 
 
 def group_of(indices: Tensor) -> Tensor:
-    """The group of each picture, by its index in the sample list."""
+    """The group of each image, by its index in the sample list."""
     return indices.div(DEAL, rounding_mode="floor") % GROUPS
 
 
@@ -49,7 +49,8 @@ def _sum_diagonals(maps: Tensor) -> Tensor:
     """
     n = maps.shape[-1]
     sheared = F.pad(maps.flip(-2), (0, n)).flatten(-2)[..., :-n]  # n * 2n - n = n * (2n - 1)
-    return sheared.unflatten(-1, (n, 2 * n - 1)).sum(-2)
+    found: Tensor = sheared.unflatten(-1, (n, 2 * n - 1)).sum(-2)
+    return found
 
 
 def sources_per_offset(grid: Grid) -> Tensor:
@@ -75,11 +76,11 @@ def centroid(aligned: Tensor, grid: Grid) -> Tensor:
 
 @dataclass(frozen=True)
 class Aligned:
-    """Aligned maps (L, H, 2h-1, 2w-1), mean over pictures, in both protocols; and for groups of pictures."""
+    """Aligned maps (L, H, 2h-1, 2w-1), mean over images, in both protocols; and for groups of images."""
 
     paper: Tensor  # divided by the number of tokens
     corrected: Tensor  # divided by the number of sources that reach the offset
-    groups: Tensor  # (G, L, H, 2h-1, 2w-1), sums as in `paper`, over each group's pictures
+    groups: Tensor  # (G, L, H, 2h-1, 2w-1), sums as in `paper`, over each group's images
     group_sizes: Tensor  # (G,)
     grid: Grid
 
@@ -89,7 +90,7 @@ class Aligned:
 
 
 class AlignedStatistic(AttentionStatistic):
-    """Sums of aligned maps per group of pictures; folded to the canvas batch by batch, never stored as (N, N)."""
+    """Sums of aligned maps per group of images; folded to the canvas batch by batch, never stored as (N, N)."""
 
     name = "aligned"
 

@@ -16,7 +16,8 @@ def entropy(attention: Tensor) -> Tensor:
     >>> round(entropy(torch.full((4, 4), 0.25)).item(), 6)  # log 4
     1.386294
     """
-    return -torch.linalg.vecdot(attention, attention.clamp_min(TINY).log()).mean(-1)
+    found: Tensor = -torch.linalg.vecdot(attention, attention.clamp_min(TINY).log()).mean(-1)
+    return found
 
 
 def deviation_over_heads(spatial: Tensor) -> Tensor:
@@ -31,7 +32,7 @@ def deviation_over_positions(spatial: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Dispersion:
-    """Per picture: (n, L, H) each, except `head_deviation` (n, L)."""
+    """Per image: (n, L, H) each, except `head_deviation` (n, L)."""
 
     prefix_mass: Tensor  # share of spatial tokens' attention on prefix tokens
     first_spatial_mass: Tensor  # what the published code called attention on CLS: on the top-left patch

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -10,6 +12,9 @@ from torch.nn import functional as F
 
 from vitscope.attention.view import AttentionStatistic, AttentionView
 from vitscope.models.layout import Grid, TokenLayout
+
+if TYPE_CHECKING:
+    from vitscope.models.shape import ModelShape
 
 
 def displacements(grid: Grid) -> Tensor:
@@ -41,7 +46,7 @@ def attention_distance(attention: Tensor, grid: Grid) -> Tensor:
 
 @dataclass(frozen=True)
 class Distance:
-    """Mean attention distance of every picture, (n, L, H) each."""
+    """Mean attention distance of every image, (n, L, H) each."""
 
     grid: Tensor  # unit: longer grid edge minus one
     patch_free: Tensor  # the same, nearly independent of the patch size
@@ -49,7 +54,7 @@ class Distance:
 
 
 class DistanceStatistic(AttentionStatistic):
-    """Attention distance per picture, layer and head, of the renormalised spatial attention."""
+    """Attention distance per image, layer and head, of the renormalised spatial attention."""
 
     name = "distance"
 
@@ -63,6 +68,10 @@ class DistanceStatistic(AttentionStatistic):
         self._steps = F.pad(step.square().sum(0).sqrt(), before).float()
         self._pixels = F.pad(pixel.square().sum(0).sqrt(), before).float()
 
+    @classmethod
+    def of(cls, shape: ModelShape, **settings: Any) -> DistanceStatistic:
+        return cls(shape.layout, shape.depth, shape.patch, **settings)
+
     def see(self, layer: int, view: AttentionView) -> None:
         self._steps = self._steps.to(view.probs.device)
         steps = self._mean(view, self._steps)
@@ -75,8 +84,13 @@ class DistanceStatistic(AttentionStatistic):
         rows = view.rows(functional)[:, :, self.layout.prefix :] * view.renormaliser  # (B, H, N)
         return rows.mean(-1)
 
+    def blocks(self, unit: str) -> Iterator[Tensor]:
+        """Distances (m, L, H) in one of the units of `Distance`, block by block."""
+        source = "steps" if unit != "pixels" or self.square_patches else "pixels"
+        steps = {"grid": edge_steps(self.layout.grid), "patch_free": max(self.layout.grid), "pixels": 1}[unit]
+        length = self.patch[0] if unit == "pixels" and self.square_patches else 1
+        for rows in self.blocks_of(source):
+            yield rows.double() * length / steps
+
     def result(self) -> Distance:
-        steps = self.rows_of("steps").double()
-        unit, edge = edge_steps(self.layout.grid), max(self.layout.grid)
-        pixels = steps * self.patch[0] if self.square_patches else self.rows_of("pixels").double()
-        return Distance(grid=steps / unit, patch_free=steps / edge, pixels=pixels)
+        return Distance(*(torch.cat(list(self.blocks(unit))) for unit in ("grid", "patch_free", "pixels")))

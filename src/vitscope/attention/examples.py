@@ -1,4 +1,4 @@
-"""The attention of single pictures, for people to look at: the first few of the list, every layer and head."""
+"""The attention of single images, for people to look at: the first few of the list, every layer and head."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from torch.nn import functional as F
 
 from vitscope.attention.view import AttentionStatistic, AttentionView
 
-COUNT = 4  # pictures
+COUNT = 4  # images
 FINEST = 28  # cells: larger grids are averaged down to it
-WIDEST = 128  # pixels of a kept picture
+WIDEST = 128  # pixels of a kept image
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Pictures as the network sees them, uint8 (n, 3, h, w), and where CLS (or, without one, the spatial tokens on
+    """Images as the network sees them, uint8 (n, 3, h, w), and where CLS (or, without one, the spatial tokens on
     average) looks in each, (n, L, H, grid)."""
 
-    pictures: Tensor
+    images: Tensor
     maps: Tensor
 
 
 class ExampleStatistic(AttentionStatistic):
-    """Each picture has a place of its own in sums that are zero elsewhere: adding up puts every one where it belongs.
+    """Each image has a place of its own in sums that are zero elsewhere: adding up puts every one where it belongs.
 
-    A picture that could not be read leaves its place empty.
+    An image that could not be read leaves its place empty.
     """
 
     name = "examples"
@@ -44,17 +44,17 @@ class ExampleStatistic(AttentionStatistic):
             chosen = self.batch.indices < COUNT
             where = self.batch.indices[chosen]
             self.add("maps", placed(torch.stack(layers, dim=1), where))
-            self.add("pictures", placed(at_most(self.batch.images[chosen].double(), WIDEST), where))
+            self.add("images", placed(at_most(self.batch.images[chosen].double(), WIDEST), where))
             self.add("seen", placed(torch.ones(len(where)), where))
         super().end()
 
     def result(self) -> Examples | None:
-        """None if none of the pictures was seen."""
+        """None if none of the images was seen."""
         if "seen" not in self._sums:
             return None
         there = self.sum_of("seen") > 0
-        pictures = self.sum_of("pictures")[there].round().clamp(0, 255).to(torch.uint8)
-        return Examples(pictures, self.sum_of("maps")[there])
+        images = self.sum_of("images")[there].round().clamp(0, 255).to(torch.uint8)
+        return Examples(images, self.sum_of("maps")[there])
 
 
 def placed(values: Tensor, where: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The kind of every head of a model, in words, and how firmly the pictures support it."""
+"""The kind of every head of a model, in words, and how firmly the images support it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vitscope.attention.kinds import (
     local_shape,
 )
 from vitscope.attention.patterns import Patterns, late_from
-from vitscope.bootstrap import resampling_counts
+from vitscope.core.bootstrap import resampling_counts
 
 RESAMPLES = 200
 
@@ -46,7 +46,7 @@ def direction(down: int, across: int) -> str:
 class HeadKinds:
     """The kind of every head, (L, H) each.
 
-    stability: share of bootstrap resamples that agree; NaN where there are too few pictures.
+    stability: share of bootstrap resamples that agree; NaN where there are too few images.
     """
 
     kind: Tensor
@@ -77,21 +77,29 @@ def head_kinds(
     patterns: Patterns,
     groups: Tensor,
     *,
+    sizes: Tensor | None = None,
     thresholds: Thresholds = THRESHOLDS,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> HeadKinds:
     """Name every head and say how firmly.
 
-    prefix_mass: (n, L, H) per picture; groups: (n,) the group each picture was dealt to, as in `aligned.groups`.
-    The bootstrap resamples groups of pictures for local kinds and pictures for late kinds.
+    prefix_mass, patterns: (n, L, H) per image; groups: (n,) the group each image was dealt to, as in `aligned.groups`.
+    The bootstrap resamples groups of images for local kinds and images for late kinds. sizes: (n,) if each row is the
+    mean of so many images.
     """
     grid = aligned.grid
-    kind = local_kind(aligned.corrected, prefix_mass.mean(0), grid, thresholds)
+    weights = torch.ones(len(groups), dtype=torch.float64) if sizes is None else sizes.double()
+
+    def mean(rows: Tensor) -> Tensor:
+        return torch.tensordot(weights / weights.sum(), rows, dims=1) if sizes is not None else rows.mean(0)
+
+    kind = local_kind(aligned.corrected, mean(prefix_mass), grid, thresholds)
     looks = {name: getattr(patterns, name) for name in ("gini", "repetition", "centre_lift", "compactness")}
-    late = late_kind({name: value.mean(0) for name, value in looks.items()}, thresholds)
-    stability = _local_stability(aligned, prefix_mass, groups, kind, thresholds, resamples, seed)
-    late_stability = _late_stability(looks, late, thresholds, resamples, seed)
+    late = late_kind({name: mean(value) for name, value in looks.items()}, thresholds)
+    mass = prefix_mass * weights.view(-1, 1, 1)
+    stability = _local_stability(aligned, mass, groups, kind, thresholds, resamples, seed)
+    late_stability = _late_stability(looks, weights, late, thresholds, resamples, seed)
     return HeadKinds(kind, stability, local_shape(aligned.corrected, grid, thresholds), late, late_stability)
 
 
@@ -114,12 +122,15 @@ def _local_stability(
     return agree / resamples
 
 
-def _late_stability(looks: dict[str, Tensor], late: Tensor, t: Thresholds, resamples: int, seed: int) -> Tensor:
+def _late_stability(
+    looks: dict[str, Tensor], weights: Tensor, late: Tensor, t: Thresholds, resamples: int, seed: int
+) -> Tensor:
     n, depth, heads = looks["gini"].shape
     stability = torch.full((depth, heads), torch.nan, dtype=torch.float64)
     first = late_from(depth)
     if n >= 2:
-        counts = resampling_counts(n, resamples, seed)
-        again = {name: torch.tensordot(counts, value[:, first:], dims=1) / n for name, value in looks.items()}
+        counts = resampling_counts(n, resamples, seed) * weights
+        drawn = counts.sum(1).view(-1, 1, 1)
+        again = {name: torch.tensordot(counts, value[:, first:], dims=1) / drawn for name, value in looks.items()}
         stability[first:] = (late_kind(again, t) == late[first:]).double().mean(0)
     return stability

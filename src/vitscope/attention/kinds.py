@@ -1,7 +1,7 @@
 """What kind of head is it? An automatic taxonomy, from the statistics alone.
 
 Local kinds come from the count-normalised aligned map: its value at an offset is the mean attention that a source puts
-there, over the sources that can reach it, so that picture borders neither add nor remove anything. Late kinds come
+there, over the sources that can reach it, so that image borders neither add nor remove anything. Late kinds come
 from the look of the maps of the last quarter of the layers.
 
 Rules are tried in this order; the first that fits names the head:
@@ -35,8 +35,8 @@ LATE_KINDS = ("sparse-repeating", "object-centred", "diverse")
 class Thresholds:
     """The one table of thresholds, each with its reason."""
 
-    prefix_mass: float = 0.5  # the majority: what is left for pictures is the smaller part
-    offset_margin: float = 1.5  # half as much again as on the token itself: beyond the wobble of a few hundred pictures
+    prefix_mass: float = 0.5  # the majority: what is left for images is the smaller part
+    offset_margin: float = 1.5  # half as much again as on the token itself: beyond the wobble of a few hundred images
     offset_peak: float = 0.15  # of all attention on one exact offset; a 3 x 3 neighbourhood shared evenly gives 0.11
     offset_lift: float = 4.0  # against uniform attention: on small grids 0.15 alone is not much
     strict_peak: float = 0.5  # the majority of attention on the token itself
@@ -47,13 +47,13 @@ class Thresholds:
     axial_ratio: float = 2.0  # one axis clearly before the other: an isotropic local head favours neither
     axial_core: float = 0.75  # at most so much within one step: a head that hardly leaves the token is local, not axial
     soft_radius: float = 1 / 6  # of the longer grid edge (at least 1.5 steps): 2.3 steps for K=14, 4.7 for K=28
-    soft_mass: float = 0.35  # a third of the attention in a neighbourhood that is a tenth of the picture or less
-    soft_lift: float = 2.0  # for small grids, where the neighbourhood is a larger part of the picture
+    soft_mass: float = 0.35  # a third of the attention in a neighbourhood that is a tenth of the image or less
+    soft_lift: float = 2.0  # for small grids, where the neighbourhood is a larger part of the image
     reach: float = 0.25  # offsets that fewer than a quarter of the sources can reach cannot be a peak: they are noise
     sparse_gini: float = (
-        0.6  # of per-picture maps; a map spread evenly over a quarter of the tokens has 0.75, over half 0.5
+        0.6  # of per-image maps; a map spread evenly over a quarter of the tokens has 0.75, over half 0.5
     )
-    repeating: float = 0.4  # mean correlation with the other late maps of the same picture
+    repeating: float = 0.4  # mean correlation with the other late maps of the same image
     centred_lift: float = 1.15  # more mass in the middle than evenly spread attention
     compact: float = 0.5  # most neighbours of a salient token are salient: a blob, not scattered points
 

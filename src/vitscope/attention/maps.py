@@ -1,4 +1,4 @@
-"""Where attention falls: mean maps over pictures, per layer and head."""
+"""Where attention falls: mean maps over images, per layer and head."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ class MapStatistic(AttentionStatistic):
         prefix, grid = self.layout.prefix, self.layout.grid
 
         def mean(kind: str) -> Tensor:
-            return (self.sum_of(kind) / self.count)[..., prefix:].unflatten(-1, grid)
+            found: Tensor = (self.sum_of(kind) / self.count)[..., prefix:].unflatten(-1, grid)
+            return found
 
         return MeanMaps(
             cls=mean("cls") if self.layout.has_cls else None,

@@ -1,6 +1,6 @@
 """The look of attention maps in late layers: sparse, repeating, centred on the object, in one piece.
 
-Measured on the map that a head shows for each picture: the CLS row, or the mean over spatial sources where there is
+Measured on the map that a head shows for each image: the CLS row, or the mean over spatial sources where there is
 no CLS.
 """
 
@@ -32,14 +32,17 @@ def late_from(depth: int) -> int:
 def gini(maps: Tensor) -> Tensor:
     """Gini coefficient over the last axis: 0 for a uniform map, towards 1 for a single token. maps: (..., N) >= 0.
 
+    A map of zeros (all attention on prefix tokens) is as even as a uniform one.
+
     >>> gini(torch.tensor([0.0, 0.0, 0.0, 1.0])).item()  # 1 - 1 / N
     0.75
     """
     n = maps.shape[-1]
     ranks = torch.arange(1, n + 1).to(maps)
     values = maps.sort(-1).values
-    total = values.sum(-1).clamp_min(1e-30)
-    return (2 * (values * ranks).sum(-1) / total - (n + 1)) / n
+    total = values.sum(-1)
+    coefficient = (2 * (values * ranks).sum(-1) / total.clamp_min(1e-30) - (n + 1)) / n
+    return torch.where(total > 0, coefficient, torch.zeros_like(total))
 
 
 def top_share(maps: Tensor, top: int = TOP) -> Tensor:
@@ -71,11 +74,12 @@ def compactness(mask: Tensor, grid: Grid) -> Tensor:
     degree[-1] -= 1
     degree[:, 0] -= 1
     degree[:, -1] -= 1
-    return together / (cells * degree).sum((-1, -2)).clamp_min(1)
+    found: Tensor = together / (cells * degree).sum((-1, -2)).clamp_min(1)
+    return found
 
 
 def repetition(maps: Tensor) -> Tensor:
-    """Mean correlation of each map with all others of the same picture. maps: (B, M, N) -> (B, M).
+    """Mean correlation of each map with all others of the same image. maps: (B, M, N) -> (B, M).
 
     NaN for a single map; a constant map correlates with nothing (0).
     """
@@ -87,7 +91,7 @@ def repetition(maps: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Patterns:
-    """Per picture, (n, L, H) each; `repetition` is NaN before the last quarter of the layers."""
+    """Per image, (n, L, H) each; `repetition` is NaN before the last quarter of the layers."""
 
     gini: Tensor
     top_share: Tensor
@@ -97,7 +101,7 @@ class Patterns:
 
 
 class PatternStatistic(AttentionStatistic):
-    """Sparsity, place and shape of each picture's maps, and how late maps repeat over heads and layers."""
+    """Sparsity, place and shape of each image's maps, and how late maps repeat over heads and layers."""
 
     name = "patterns"
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from vitscope.attention.view import AttentionStatistic, AttentionView
+from vitscope.attention.view import TINY, AttentionStatistic, AttentionView
 
 
 def rollout(attentions: Sequence[Tensor], source: Tensor) -> Tensor:
@@ -30,7 +30,7 @@ def rollout(attentions: Sequence[Tensor], source: Tensor) -> Tensor:
 
 
 class RolloutStatistic(AttentionStatistic):
-    """Mean rollout map to every depth, (L, h, w), renormalised over spatial tokens."""
+    """Mean rollout map to every depth, (L, h, w), renormalised over spatial tokens; zero where none is ever reached."""
 
     name = "rollout"
 
@@ -45,8 +45,9 @@ class RolloutStatistic(AttentionStatistic):
         else:
             source[self.layout.prefix :] = 1 / self.layout.spatial
         maps = rollout(layers, source)[..., self.layout.prefix :]  # (B, L, N)
-        self.add("maps", (maps / maps.sum(-1, keepdim=True)).double().sum(0))
+        self.add("maps", (maps / maps.sum(-1, keepdim=True).clamp_min(TINY)).double().sum(0))
         super().end()
 
     def result(self) -> Tensor:
-        return (self.sum_of("maps") / self.count).unflatten(-1, self.layout.grid)
+        found: Tensor = (self.sum_of("maps") / self.count).unflatten(-1, self.layout.grid)
+        return found

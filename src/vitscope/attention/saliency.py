@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from vitscope.attention.view import AttentionStatistic, AttentionView
-from vitscope.data.batches import Batch
+from vitscope.attention.view import TINY, AttentionStatistic, AttentionView
+from vitscope.core.analysis import PROTOCOLS, Analysis, Found, Measure, Outcome, Stream, Watch
+from vitscope.core.results import NOBODY, tidy, tidy_mean
 from vitscope.models.layout import Grid
+
+if TYPE_CHECKING:
+    from vitscope.data.batches import Batch
+    from vitscope.data.dataset import MaskSet
+    from vitscope.models.shape import ModelShape
 
 MASS = 0.6  # share of a map's mass that the predicted mask must hold
 SOURCES = ("cls", "spatial", "centre")  # who looks: CLS, the mean of the spatial tokens, the token at the centre
@@ -41,34 +50,35 @@ def iou(predicted: Tensor, truth: Tensor) -> Tensor:
 def grid_mask(coverage: Tensor, grid: Grid) -> Tensor:
     """`corrected`: a cell is foreground if objects cover at least half its area.
 
-    coverage: (B, h_px, w_px) in [0, 1]. Returns bool (B, N). An object smaller than any cell marks the cell it covers
-    most, so that no object vanishes.
+    coverage: (n, h_px, w_px) in [0, 1], one object each. Returns bool (N,). An object that fills half of no cell marks
+    the one it covers most, so that none vanishes beside a larger one.
     """
-    cells = F.adaptive_avg_pool2d(coverage.unsqueeze(1).float(), grid).flatten(1)  # (B, N)
-    mask = cells >= 0.5
-    fullest = cells == cells.max(-1, keepdim=True).values
-    fallback = ~mask.any(-1, keepdim=True) & fullest & (cells > 0)
-    return mask | fallback
-
-
-def grid_mask_paper(mask: Tensor, grid: Grid) -> Tensor:
-    """`paper`: any non-zero coverage after a bicubic reduction is foreground. mask: (B, h_px, w_px) in [0, 1]."""
-    reduced = F.interpolate(mask.unsqueeze(1).float(), size=grid, mode="bicubic", antialias=True).flatten(1)
-    return reduced > 1e-6
+    if not len(coverage):
+        return torch.zeros(grid[0] * grid[1], dtype=torch.bool)
+    union = coverage.amax(0, keepdim=True)
+    cells = F.adaptive_avg_pool2d(torch.cat([coverage, union]).unsqueeze(1).float(), grid).flatten(1)  # (n + 1, N)
+    fullest = cells.amax(-1, keepdim=True)
+    fallback = (fullest < 0.5) & (cells == fullest) & (cells > 0)
+    return (cells[-1] >= 0.5) | fallback[:-1].any(0)
 
 
 @dataclass(frozen=True)
-class Saliency:
-    """IoU per picture with objects, by (source, protocol): `heads` (n, L, H); `merged` (n, L), heads averaged first."""
+class SaliencyScores:
+    """IoU per image with objects, by (source, protocol): `heads` (n, L, H); `merged` (n, L), heads averaged first."""
 
     heads: dict[tuple[str, str], Tensor]
     merged: dict[tuple[str, str], Tensor]
-    n: int
-    without_object: int  # pictures whose objects all lie outside the crop
+    n: dict[str, int]  # images with objects, by protocol
+    without_object: dict[str, int]  # images whose objects all lie outside the crop, or vanish as they are reduced
 
 
 class SaliencyStatistic(AttentionStatistic):
-    """IoU of each head's most attended tokens with the union of object masks. Needs batches with annotations."""
+    """IoU of each head's most attended tokens with the union of object masks. Needs batches with annotations.
+
+    `paper`, where it differs: spatial sources are summed as they are and renormalised once; the centre of an even grid
+    is the upper left one of four tokens; the heads of CLS and centre are renormalised before they are merged; any
+    trace that an object leaves in a cell makes it foreground.
+    """
 
     name = "saliency"
     needs_annotations = True
@@ -76,52 +86,52 @@ class SaliencyStatistic(AttentionStatistic):
     def begin(self, batch: Batch) -> None:
         super().begin(batch)
         assert batch.annotations is not None, "saliency needs masks"
-        h, w = batch.images.shape[-2:]
-        union = torch.zeros(len(batch.images), h, w)
-        for i, annotation in enumerate(batch.annotations):
-            if len(annotation.coverage):
-                union[i] = annotation.coverage.amax(0).float() / 255
-        self._truth = {
-            "corrected": grid_mask(union, self.layout.grid),
-            "paper": grid_mask_paper(union, self.layout.grid),
-        }
+        corrected = [grid_mask(one.coverage.float() / 255, self.layout.grid) for one in batch.annotations]
+        paper = [(one.published > 0).flatten(1).any(0) for one in batch.annotations]
+        self._truth = {"corrected": torch.stack(corrected), "paper": torch.stack(paper)}
 
     def see(self, layer: int, view: AttentionView) -> None:
-        prefix = self.layout.prefix
-        maps = {
-            "spatial": view.column_means[2][..., prefix:],
-            "centre": view.probs[:, :, prefix + self.layout.centre, prefix:],
-        }
-        if view.cls_map is not None:
-            maps["cls"] = view.cls_map
-        for source, per_head in maps.items():
-            predicted = top_mass_mask(per_head)
-            merged = top_mass_mask(per_head.mean(1))
-            for protocol, truth in self._truth.items():
-                truth = truth.to(predicted.device)
-                self.note(f"heads/{source}/{protocol}", iou(predicted, truth.unsqueeze(1)))
-                self.note(f"merged/{source}/{protocol}", iou(merged, truth))
+        prefix, (h, w) = self.layout.prefix, self.layout.grid
+        centre = {"corrected": self.layout.centre, "paper": (h - 1) // 2 * w + (w - 1) // 2}
+        spatial = {"corrected": view.column_means[2], "paper": view.column_means[1]}
+        for protocol, truth in self._truth.items():
+            maps = {
+                "spatial": spatial[protocol][..., prefix:],
+                "centre": view.probs[:, :, prefix + centre[protocol], prefix:],
+            }
+            if view.cls_map is not None:
+                maps["cls"] = view.cls_map
+            truth = truth.to(view.probs.device)
+            for source, per_head in maps.items():
+                self.note(f"heads/{source}/{protocol}", iou(top_mass_mask(per_head), truth.unsqueeze(1)))
+                if protocol == "paper" and source != "spatial":
+                    per_head = per_head / per_head.sum(-1, keepdim=True).clamp_min(TINY)
+                self.note(f"merged/{source}/{protocol}", iou(top_mass_mask(per_head.mean(1)), truth))
 
     def end(self) -> None:
-        self.put("has_object", self._truth["paper"].any(-1))
+        for protocol, truth in self._truth.items():
+            self.put(f"has_object/{protocol}", truth.any(-1))
         super().end()
 
-    def result(self) -> Saliency:
-        keep = self.rows_of("has_object").bool()
+    def result(self, places: Tensor | None = None) -> SaliencyScores:
+        """places: as for `rows_of`."""
+        keep = {protocol: self.rows_of(f"has_object/{protocol}", places).bool() for protocol in PROTOCOLS}
         heads: dict[tuple[str, str], Tensor] = {}
         merged: dict[tuple[str, str], Tensor] = {}
         for name in self._rows:
             kind, *rest = name.split("/")
             if kind in ("heads", "merged"):
                 source, protocol = rest
-                (heads if kind == "heads" else merged)[source, protocol] = self.rows_of(name)[keep].double()
-        return Saliency(heads, merged, n=int(keep.sum()), without_object=int((~keep).sum()))
+                scores = self.rows_of(name, places)[keep[protocol]].double()
+                (heads if kind == "heads" else merged)[source, protocol] = scores
+        n = {protocol: int(kept.sum()) for protocol, kept in keep.items()}
+        return SaliencyScores(heads, merged, n, {protocol: len(kept) - n[protocol] for protocol, kept in keep.items()})
 
 
 def best_heads(heads: Tensor, protocol: str) -> tuple[Tensor, Tensor]:
     """The best head of each layer and its score. heads: (n, L, H) -> score (n, L), head (L,).
 
-    `corrected`: the head with the best mean over pictures, and its scores. `paper`: the best head of each picture
+    `corrected`: the head with the best mean over images, and its scores. `paper`: the best head of each image
     (an oracle that grows with the number of heads); the head named is the most frequent one.
     """
     if protocol == "paper":
@@ -129,3 +139,48 @@ def best_heads(heads: Tensor, protocol: str) -> tuple[Tensor, Tensor]:
         return scores, which.mode(0).values
     which = heads.mean(0).argmax(-1)  # (L,)
     return heads.gather(-1, which.expand(len(heads), -1).unsqueeze(-1)).squeeze(-1), which
+
+
+def saliency_tables(saliency: SaliencyScores) -> list[pl.DataFrame]:
+    rows = []
+    for (source, protocol), values in saliency.heads.items():
+        if not len(values):
+            continue
+        options: dict[str, Any] = {"variant": source, "protocol": protocol}
+        best, which = best_heads(values, protocol)
+        rows.append(tidy_mean(NOBODY, "saliency_iou", values, **options))
+        rows.append(tidy_mean(NOBODY, "saliency_best_head", best, axes=("layer",), **options))
+        number = (which + 1).double()
+        rows.append(tidy(NOBODY, "saliency_best_head_name", number, axes=("layer",), n=len(values), **options))
+        rows.append(tidy_mean(NOBODY, "saliency_merged", saliency.merged[source, protocol], axes=("layer",), **options))
+    return rows
+
+
+class Saliency(Analysis):
+    """Does attention fall on the objects? Under both protocols from one pass."""
+
+    name = "saliency"
+    title = "attention saliency"
+    domain = "how"
+    kind = "masks"
+    measures = (
+        Measure("saliency_iou", "saliency", "IoU of a head's most attended patches with object masks"),
+        Measure("saliency_best_head", "saliency of the best head", "the same for the best head of each layer"),
+        Measure("saliency_merged", "saliency, heads merged", "the same after averaging the heads"),
+    )
+
+    def passes(self, dataset: MaskSet, shape: ModelShape) -> Sequence[Stream]:
+        return [Stream(dataset.shuffled, (Watch.by(SaliencyStatistic),))]
+
+    def reduce(self, dataset: MaskSet, found: Found) -> Outcome:
+        scores: SaliencyScores = found.statistic("saliency").result(dataset.order)
+        notes = []
+        for protocol, lost in scores.without_object.items():
+            under = "" if protocol == "corrected" else f" under {protocol}"
+            if not scores.n[protocol]:
+                notes.append(f"{{model}}: no object lies inside any crop: there is no saliency{under}")
+            elif lost:
+                notes.append(
+                    f"{{model}}: {lost} images have no object inside the crop; saliency leaves them out{under}"
+                )
+        return Outcome(saliency_tables(scores), notes=notes)

@@ -1,6 +1,6 @@
 """What several measures need of one block's attention, computed once and shared.
 
-On a CPU the heavy elementwise steps go picture by picture, so that what they touch stays in the cache: that is what
+On a CPU the heavy elementwise steps go image by image, so that what they touch stays in the cache: that is what
 keeps the whole attention study close to the speed of a bare forward pass.
 """
 
@@ -13,8 +13,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from vitscope.core.statistic import Statistic
 from vitscope.models.layout import TokenLayout
-from vitscope.statistic import Statistic
 
 TINY = 1e-30  # log(TINY) * 0 is 0, log(0) * 0 is not a number
 
@@ -27,7 +27,7 @@ class AttentionView:
         self.layout = layout
 
     def chunks(self) -> Iterator[tuple[slice, Tensor]]:
-        """Slices of the batch and their attention (b, H, T, T): single pictures on a CPU, all at once elsewhere."""
+        """Slices of the batch and their attention (b, H, T, T): single images on a CPU, all at once elsewhere."""
         size = 1 if self.probs.device.type == "cpu" else len(self.probs)
         for start in range(0, len(self.probs), size):
             where = slice(start, start + size)
@@ -88,7 +88,7 @@ class AttentionView:
 
 
 class AttentionStatistic(Statistic):
-    """A statistic of attention. `see` gets the shared view; per-picture values are collected layer by layer."""
+    """A statistic of attention. `see` gets the shared view; per-image values are collected layer by layer."""
 
     wants = frozenset({"attention"})
 
@@ -105,7 +105,7 @@ class AttentionStatistic(Statistic):
         """One block's attention; blocks come in order."""
 
     def note(self, name: str, value: Tensor) -> None:
-        """A value per picture at the current layer, (B, ...): becomes row `name` of shape (B, L, ...)."""
+        """A value per image at the current layer, (B, ...): becomes row `name` of shape (B, L, ...)."""
         self._pending.setdefault(name, []).append(value)
 
     def end(self) -> None:

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import torch
-from threadpoolctl import threadpool_limits
 
-from vitscope.commands.run import conclude
-from vitscope.progress import shown
-from vitscope.study.demo import demo_study
-
-
-def demo(*, out: Path = Path("runs/demo")) -> None:
+def demo(*, out: Path = Path("runs/demo"), figures: bool = True) -> None:
     """Run the complete study - How, What, Why, findings, page - on the built-in zoo and world.
 
     Takes about two minutes on two cores; the second time only the page is written anew.
@@ -21,8 +14,17 @@ def demo(*, out: Path = Path("runs/demo")) -> None:
     ----------
     out
         Folder for everything that is written.
+    figures
+        Draw the figures for papers too, after the page.
     """
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    from vitscope.commands.run import run_and_conclude
+    from vitscope.core.progress import shown
+    from vitscope.pipeline.demo import demo_study
+
     # The zoo is tiny: more threads would wait for each other longer than they work, most of all on a busy machine.
     torch.set_num_threads(1)
     with threadpool_limits(1):
-        conclude(demo_study(out.resolve(), progress=shown))
+        run_and_conclude(demo_study(out.resolve(), progress=shown), figures=figures)

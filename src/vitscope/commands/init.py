@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rich.console import Console
-
-from vitscope.errors import VitscopeError
-from vitscope.results import write_atomically
+from vitscope.core.errors import VitscopeError, printable
+from vitscope.core.files import write_text
+from vitscope.core.reading import user_path
+from vitscope.core.say import say
 
 TEMPLATE = """\
 # A study of Vision Transformers. `vitscope run {name}` runs it; run again, it computes only what is new.
@@ -38,7 +38,7 @@ title = "Untrained"
 # --- data by role: any may be absent; each brings its analyses -----------------------------------------------------
 
 [data.images]                    # attention and features; class folders give labels for clustering
-path = "photos"
+path = "world/imagefolder/val"   # written by `vitscope menagerie --out world`: put your own folder here
 limit = 1000
 
 # [data.masks]                   # saliency, object and part clustering: COCO, PartImageNet, or images/ + masks/
@@ -67,9 +67,10 @@ def init(path: Path = Path("study.toml"), /) -> None:
     path
         The file to write; an existing one is never overwritten.
     """
+    path = user_path(path)
     if path.exists():
         raise VitscopeError(f"{path} exists already: name another file, nothing was overwritten")
     if not path.parent.is_dir():
         raise VitscopeError(f"there is no folder {path.parent}")
-    write_atomically(path, lambda to: to.write_text(TEMPLATE.replace("{name}", str(path)), encoding="utf-8"))
-    Console().print(f"wrote {path}: edit it, then `vitscope run {path}`", highlight=False)
+    write_text(path, TEMPLATE.replace("{name}", printable(path)))
+    say(f"wrote {path}: edit it, then `vitscope run {path}`")

@@ -1,32 +1,35 @@
-"""`vitscope menagerie`: the built-in world, as pictures and in the layouts of the official datasets."""
+"""`vitscope menagerie`: the built-in world, as images and in the layouts of the official datasets."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-from rich.console import Console
+from vitscope.commands.options import whole
+from vitscope.core.files import make_folder, write_atomically
+from vitscope.core.progress import shown
+from vitscope.core.say import say
+from vitscope.menagerie import Amounts, World, contact_sheet, export
 
-from vitscope.data.menagerie import Amounts, World, contact_sheet, export
-from vitscope.progress import shown
-from vitscope.results import make_folder, write_atomically
+Amount = Annotated[int, whole(0, 10**7)]
 
 
 def menagerie(
     *,
     out: Path = Path("runs/menagerie"),
-    size: int = 64,
+    size: Annotated[int, whole(16, 2048)] = 64,
     sheet: bool = False,
     correlation: float = 0.6,
-    seed: int = 0,
-    train: int = Amounts.train,
-    val: int = Amounts.val,
-    coco: int = Amounts.coco,
-    parts: int = Amounts.parts,
-    individuals: int = Amounts.individuals,
-    encounters: int = Amounts.encounters,
-    pairs: int = Amounts.pairs,
-    videos: int = Amounts.videos,
-    frames: int = Amounts.frames,
+    seed: Annotated[int, whole(0, 2**63 - 1)] = 0,
+    train: Amount = Amounts.train,
+    val: Amount = Amounts.val,
+    coco: Amount = Amounts.coco,
+    parts: Amount = Amounts.parts,
+    individuals: Amount = Amounts.individuals,
+    encounters: Amount = Amounts.encounters,
+    pairs: Amount = Amounts.pairs,
+    videos: Amount = Amounts.videos,
+    frames: Amount = Amounts.frames,
 ) -> None:
     """Render the built-in world: sixteen species of creatures, with every annotation, deterministic for a seed.
 
@@ -39,7 +42,7 @@ def menagerie(
     out
         A new folder.
     size
-        Edge of the pictures in pixels, 16 to 2048.
+        Edge of the images in pixels, 16 to 2048.
     sheet
         Write only contact sheets (contact-sheet.png, and contact-sheet-annotated.png with masks, parts and keypoints).
     correlation
@@ -47,36 +50,35 @@ def menagerie(
     seed
         Another seed is another world of individuals and scenes.
     train
-        Training pictures.
+        Training images.
     val
-        Test pictures, nature-like and appearance-free each.
+        Test images, nature-like and appearance-free each.
     coco
-        Pictures with object masks.
+        Images with object masks.
     parts
-        Pictures with part masks.
+        Images with part masks.
     individuals
         Individuals to be found again.
     encounters
-        Pictures of each individual.
+        Images of each individual.
     pairs
-        Pairs of pictures with corresponding keypoints.
+        Pairs of images with corresponding keypoints.
     videos
         Videos with a mask for every frame.
     frames
         Frames of each video.
     """
     world = World(seed=seed, correlation=correlation)
-    console = Console()
     if sheet:
         make_folder(out)
         for annotated, name in ((False, "contact-sheet.png"), (True, "contact-sheet-annotated.png")):
             picture = contact_sheet(world, size=max(size, 64), annotated=annotated)
             write_atomically(out / name, lambda path, picture=picture: picture.save(path))  # type: ignore[misc]
-            console.print(f"wrote {out / name}", highlight=False)
+            say(f"wrote {out / name}")
         return
     amounts = Amounts(train, val, coco, parts, individuals, encounters, pairs, videos, frames)
     with shown("rendering", amounts.pictures) as advance:
         summary = export(out, world=world, size=size, amounts=amounts, progress=lambda *_: advance(1))
     for layout, count in summary.images.items():
-        console.print(f"{count:>6} pictures in {layout}/", highlight=False)
-    console.print(f"wrote {out}; try: vitscope attention zoo/dino --masks {out / 'coco'}", highlight=False)
+        say(f"{count:>6} images in {layout}/")
+    say(f"wrote {out}; try: vitscope attention zoo/dino --masks {out / 'coco'}")

@@ -7,11 +7,11 @@ from rich.console import Console
 from rich.table import Table
 
 from vitscope.commands.zoo_cards import card_page, cards_table
-from vitscope.errors import VitscopeError
+from vitscope.core.errors import VitscopeError
+from vitscope.core.teachings import teaching
 from vitscope.models.listing import Listing, listings
 from vitscope.models.registry import zoo_card
 from vitscope.models.weights import weights_folder
-from vitscope.teachings import teaching
 
 GROUPS = {
     "zoo": "The zoo: one architecture, one world, six teachings (shipped)",

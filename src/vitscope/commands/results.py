@@ -7,10 +7,10 @@ from typing import Literal
 
 import polars as pl
 
-from vitscope.errors import VitscopeError
-from vitscope.results import Results
-from vitscope.tasks.table import best_layers
-from vitscope.tasks.table_formats import to_latex, to_markdown
+from vitscope.core.errors import VitscopeError, shorten
+from vitscope.core.results import Results, plain_cells
+from vitscope.pipeline.best_layers import best_layers
+from vitscope.report.table_formats import latex, markdown, to_csv, to_latex, to_markdown
 
 
 def results(
@@ -42,27 +42,26 @@ def results(
         table = best_layers(found.table)
         if not table.columns:
             raise VitscopeError(f"{run} holds no downstream tasks, so there is no table of best layers")
-        text = table.frame().write_csv() if format == "csv" else (to_markdown if format == "md" else to_latex)(table)
-        print(text, end="")
+        print({"csv": to_csv, "md": to_markdown, "latex": to_latex}[format](table), end="")
         return
     rows = found.table
     if measure is not None:
         rows = rows.filter(pl.col("measure") == measure)
         if rows.is_empty():
             there = ", ".join(sorted(found.table["measure"].unique()))
-            raise VitscopeError(f"{run} has no measure '{measure}': there is {there}")
-    print(rows.write_csv() if format == "csv" else (as_markdown if format == "md" else as_latex)(rows), end="")
+            raise VitscopeError(f"{run} has no measure '{shorten(measure)}': there is {there}")
+    text = plain_cells(rows).write_csv() if format == "csv" else (as_markdown if format == "md" else as_latex)(rows)
+    print(text, end="")
 
 
 def as_markdown(table: pl.DataFrame) -> str:
     lines = [" | ".join(table.columns), " | ".join("---" for _ in table.columns)]
-    lines += [" | ".join(_cell(value).replace("|", "\\|") for value in row) for row in table.rows()]
+    lines += [" | ".join(markdown(_cell(value)) for value in row) for row in table.rows()]
     return "".join(f"| {line} |\n" for line in lines)
 
 
 def as_latex(table: pl.DataFrame) -> str:
-    special = str.maketrans({c: f"\\{c}" for c in "&%$#_{}"} | {"~": r"\textasciitilde{}", "\\": r"\textbackslash{}"})
-    rows = [[_cell(value).translate(special) for value in row] for row in ([*table.columns], *table.rows())]
+    rows = [[latex(_cell(value)) for value in row] for row in ([*table.columns], *table.rows())]
     body = [" & ".join(row) + r" \\" for row in rows]
     spec = "".join("r" if kind.is_numeric() else "l" for kind in table.dtypes)
     return "\n".join([rf"\begin{{tabular}}{{{spec}}}", body[0], r"\hline", *body[1:], r"\end{tabular}", ""])

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from rich.console import Console
+from cyclopts import Parameter
 
-from vitscope.errors import VitscopeError
-from vitscope.teaching.teach import teach as run
+from vitscope.commands.options import whole
+from vitscope.core.errors import VitscopeError, shorten
+from vitscope.core.say import say
+from vitscope.teaching.config import TrainConfig
+from vitscope.teaching.teach import How, Taught, run_teaching
+
+DEFAULTS = TrainConfig()
 
 
 def teach(
@@ -17,31 +23,24 @@ def teach(
     /,
     *,
     images: Path,
-    arch: str,
     out: Path,
-    size: int | None = None,
+    config: Path | None = None,
+    settings: Annotated[TrainConfig, Parameter(name="*")] = DEFAULTS,
     option: list[str] | None = None,
     recipe: list[str] | None = None,
-    epochs: float = 100,
-    batch: int = 64,
-    warmup: float = 0.05,
-    cooldown: float = 0.5,
-    matrix_rate: float = 0.02,
-    rate: float = 1.5e-3,
-    matrix_decay: float = 0.1,
-    decay: float = 0.05,
-    clip: float = 3.0,
-    seed: int = 0,
     device: str = "auto",
-    workers: int = 4,
+    workers: Annotated[int, whole(0, 256)] = 4,
     cache: Path | None = None,
-    looks: int = 20,
+    looks: Annotated[int, whole(0, 10**6)] = 20,
     stop_after: float | None = None,
+    save_every: Annotated[int, whole(0, 10**12)] = 0,
+    keep: Annotated[int, whole(0, 10**9)] = 0,
+    change: bool = False,
 ) -> None:
-    """Teach a ViT from scratch; the result is a model card that every command takes as a model.
+    """Teach a ViT; the result is a model card that every command takes as a model.
 
-    The same command again goes on from the last checkpoint, exactly as if it had never stopped. With several GPUs:
-    torchrun --nproc-per-node N -m vitscope.cli teach ...
+    The same command again goes on from the last checkpoint, exactly as if it had never stopped. OUT/metrics.jsonl
+    tells how it went. With several GPUs: torchrun --nproc-per-node N -m vitscope.cli teach ...
 
     Parameters
     ----------
@@ -50,36 +49,15 @@ def teach(
     images
         Folder of images. One subfolder per class gives labels; captions.json ({image: caption}) or a .txt file beside
         each image gives captions.
-    arch
-        Name of a timm ViT, such as vit_small_patch16_224.
     out
-        Folder for checkpoints, weights and the model card (model.toml).
-    size
-        Edge of the network's input in pixels; the architecture's own if not given.
+        Folder for checkpoints, metrics, weights and the model card (model.toml).
+    config
+        TOML file with any of the settings below (rate = 0.001, batch = 128, [options], [recipe], ...); what is said
+        on the command line comes before it.
     option
         A keyword argument of the architecture as KEY=VALUE, such as patch_size=8 or depth=6; may be repeated.
     recipe
         A change of the teacher's recipe as KEY=VALUE, such as momentum=0.996; may be repeated.
-    epochs
-        How often each image is seen.
-    batch
-        Images per step, over all processes.
-    warmup
-        Share of the steps in which the learning rate rises.
-    cooldown
-        Share of the steps in which it falls; 1 is a cosine over the entire run.
-    matrix_rate
-        Learning rate of the hidden matrices (Muon).
-    rate
-        Learning rate of everything else (AdamW).
-    matrix_decay
-        Weight decay of the hidden matrices.
-    decay
-        Weight decay of everything else that has two or more dimensions.
-    clip
-        Largest norm of the gradient; longer ones are shortened.
-    seed
-        Decides first weights, order of images and augmentation.
     device
         cpu, cuda, mps or auto.
     workers
@@ -87,35 +65,35 @@ def teach(
     cache
         Folder where decoded images are kept between runs; inside OUT if not given.
     looks
-        How often k-NN accuracy of held-out images is measured; needs labels.
+        How often k-NN accuracy of held-out images is measured; needs labels; 0 is never.
     stop_after
         Stop after so many CPU-minutes, leaving a checkpoint and a card.
+    save_every
+        Keep a checkpoint every so many steps, beside the last one; 0 keeps none.
+    keep
+        Of those, keep the newest so many; 0 keeps all.
+    change
+        Go on with other rates, decays or lengths than the checkpoint was made with; the card tells what was changed.
     """
-    card = run(
-        teacher,
-        images,
-        arch,
-        out,
-        size=size,
-        options=pairs(option, "--option"),
-        settings=pairs(recipe, "--recipe"),
-        epochs=epochs,
-        batch=batch,
-        warmup=warmup,
-        cooldown=cooldown,
-        matrix_rate=matrix_rate,
-        rate=rate,
-        matrix_decay=matrix_decay,
-        decay=decay,
-        clip=clip,
-        seed=seed,
-        device=device,
-        workers=workers,
-        cache=cache,
-        looks=looks,
-        stop_after=stop_after,
+    base = TrainConfig.read(config) if config is not None else TrainConfig()
+    said = {name: getattr(settings, name) for name in settings.model_fields_set}
+    said["options"] = {**base.options, **pairs(option, "--option")}
+    said["recipe"] = {**base.recipe, **pairs(recipe, "--recipe")}
+    how = How(device, workers, cache, looks, stop_after, save_every, keep, change)
+    taught = run_teaching(teacher, images, out, base.but(said), how)
+    say(ending(taught, images))
+    if taught.interrupted:
+        sys.exit(128 + taught.interrupted)
+
+
+def ending(taught: Taught, images: Path) -> str:
+    """What to say at the end of a call."""
+    if taught.complete:
+        return f"wrote {taught.card}; try: vitscope attention {taught.card} --images {images}"
+    return (
+        f"stopped at step {taught.step} of {taught.steps}, not finished: the same command goes on; "
+        f"{taught.card} is what the network is by now"
     )
-    Console().print(f"wrote {card}; try: vitscope attention {card} --images {images}", highlight=False, soft_wrap=True)
 
 
 def pairs(words: list[str] | None, flag: str) -> dict[str, Any]:
@@ -128,9 +106,9 @@ def pairs(words: list[str] | None, flag: str) -> dict[str, Any]:
     for word in words or []:
         key, equals, value = word.partition("=")
         if not (key and equals):
-            raise VitscopeError(f"{flag} takes KEY=VALUE, not '{word}'")
+            raise VitscopeError(f"{flag} takes KEY=VALUE, not '{shorten(word)}'")
         try:
             found[key] = json.loads(value)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):  # a word; or what only looks like a value
             found[key] = value
     return found

@@ -10,8 +10,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from vitscope.core.teachings import TEACHINGS, teaching
 from vitscope.models.card import ModelCard
-from vitscope.teachings import TEACHINGS, teaching
 
 MEASURES = {"unc": "UNC", "nat": "NAT", "pck": "PCK", "jf": "J&F", "purity": "parts", "iou": "IoU"}
 NARROW = 80  # columns: below, only k-NN is shown
@@ -69,7 +69,8 @@ def card_page(card: ModelCard) -> RenderableType:
     if exam := about.get("exam"):
         parts += [Text("\nExam on held-out renders", style="bold"), *_exam(exam)]
     else:
-        parts.append(Text("\nThese weights were not examined: `python -m vitscope.teaching.zoo exam --write` does."))
+        remedy = "in the repository, `python -m zoo exam --write --seeds report` examines them"
+        parts.append(Text(f"\nThese weights were not examined: {remedy}."))
     return Group(*parts)
 
 

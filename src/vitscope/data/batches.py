@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -20,16 +19,13 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from vitscope.core.errors import BadData
 from vitscope.data.decode import BadImage
+from vitscope.data.preprocessing import Preprocessing, cells_paper, central
 from vitscope.data.samples import Sample, SampleList
-from vitscope.errors import BadData
-
-if TYPE_CHECKING:  # so that reading data does not import the model library
-    from vitscope.models.preprocessing import Preprocessing
 
 BATCHES_AHEAD = 2  # decoded in the background beyond the one in use
 DECODING_THREADS = min(4, os.cpu_count() or 1)
-DECODED_BYTES = 2 << 30  # of decoded pictures kept for the next model
 
 
 @dataclass
@@ -57,6 +53,7 @@ class BatchAnnotations:
 
     categories: Tensor  # int64 (n,): positions in SampleList.categories
     coverage: Tensor  # uint8 (n, h, w): 0..255, the share of each pixel's area that the region covers
+    published: Tensor  # uint8 (n, *grid): the same of each token's cell, reduced as published
 
 
 @dataclass
@@ -87,117 +84,78 @@ def batches(
     *,
     batch_size: int,
     skipped: SkippedImages,
+    stretch: range | None = None,
     workers: int = 0,
-    annotations: bool = False,
+    grid: tuple[int, int] | None = None,
 ) -> Generator[Batch, None, None]:
-    """Every usable sample once, in order. Broken ones go to `skipped`.
+    """Every usable sample of a stretch of the list (or all of it) once, in order; broken ones go to `skipped`.
 
     workers: 0 decodes in a few threads of this process (Pillow releases the interpreter lock), two batches ahead of
-    the consumer; n > 0 starts n processes.
+    the consumer; n > 0 starts n processes. grid: of tokens; with it annotated regions come along.
     """
     if batch_size < 1:
         raise BadData(f"a batch size of {batch_size} is not possible: use 1 or more")
-    prepare = Preparation(samples, preprocessing, annotations)
+    stretch = range(len(samples)) if stretch is None else stretch
+    prepare = Preparation(samples, preprocessing, grid, stretch)
     stretches = _in_processes(prepare, batch_size, workers) if workers else _in_threads(prepare, batch_size)
-    any_good = False
     with closing(stretches):
-        for stretch in stretches:
-            for item in stretch:
+        for items in stretches:
+            for item in items:
                 if item.image is None:
                     skipped.add(samples[item.index].id, item.reason)
-            good = [item for item in stretch if item.image is not None]
+            good = [item for item in items if item.image is not None]
             if good:
-                any_good = True
-                yield _collate(samples, good, annotations)
-    if not any_good:
-        reason = next(iter(skipped.reasons.items()), ("", "the list is empty"))
-        raise BadData(f"none of the {len(samples)} images can be used ({' '.join(reason).strip()})")
-
-
-class DecodedPictures:
-    """Decoded pictures kept in memory, so that several models of one input size decode them once: `decoded_once`."""
-
-    def __init__(self, most_bytes: int) -> None:
-        self.left = most_bytes
-        self.kept: dict[tuple[object, ...], Prepared] = {}
-
-    def keep(self, key: tuple[object, ...], item: Prepared) -> None:
-        size = 0 if item.image is None else item.image.nbytes
-        size += 0 if item.annotations is None else item.annotations.coverage.nbytes
-        if size <= self.left:
-            self.left -= size
-            self.kept[key] = item
-
-
-_decoded: DecodedPictures | None = None
-
-
-@contextmanager
-def decoded_once(most_bytes: int = DECODED_BYTES) -> Iterator[None]:
-    """Within it, pictures that were decoded are kept, as many as fit; a later pass with the same geometry reuses them.
-
-    Only for decoding in this process (`workers=0`).
-    """
-    global _decoded
-    before, _decoded = _decoded, DecodedPictures(most_bytes)
-    try:
-        yield
-    finally:
-        _decoded = before
+                yield _collate(samples, good)
 
 
 class Preparation(Dataset[Prepared]):
     """Index to decoded, cropped pixels and masks: what threads and worker processes do."""
 
-    def __init__(self, samples: SampleList, preprocessing: Preprocessing, annotations: bool) -> None:
+    def __init__(
+        self, samples: SampleList, preprocessing: Preprocessing, grid: tuple[int, int] | None, stretch: range
+    ) -> None:
         self.samples = samples
         self.preprocessing = preprocessing
-        self.annotations = annotations
+        self.grid = grid
+        self.stretch = stretch
 
     def __len__(self) -> int:
-        return len(self.samples)
+        return len(self.stretch)
 
-    def __getitem__(self, index: int) -> Prepared:
-        if _decoded is None:
-            return self.prepare(index)
-        sample, how = self.samples[index], self.preprocessing
-        key = (type(sample), sample.id, sample.path, how.size, how.interpolation, self.annotations)
-        if key in _decoded.kept:
-            return replace(_decoded.kept[key], index=index)
-        item = self.prepare(index)
-        _decoded.keep(key, item)
-        return item
-
-    def prepare(self, index: int) -> Prepared:
+    def __getitem__(self, place: int) -> Prepared:
+        index = self.stretch[place]
         sample = self.samples[index]
         try:
-            picture = sample.load()
-            image = torch.from_numpy(np.array(self.preprocessing.geometry(picture))).permute(2, 0, 1)
-            regions = (
-                annotate(sample, (picture.height, picture.width), self.preprocessing) if self.annotations else None
-            )
+            upright = sample.load()
+            image = torch.from_numpy(np.array(self.preprocessing.geometry(upright))).permute(2, 0, 1)
+            size = (upright.height, upright.width)
+            regions = annotate(sample, size, self.preprocessing, self.grid) if self.grid else None
         except BadImage as error:
             return Prepared(index, reason=error.reason)
         return Prepared(index, image, regions)
 
 
-def annotate(sample: Sample, size: tuple[int, int], preprocessing: Preprocessing) -> BatchAnnotations:
+def annotate(
+    sample: Sample, size: tuple[int, int], preprocessing: Preprocessing, grid: tuple[int, int]
+) -> BatchAnnotations:
     """A sample's regions under the geometry of its image. size: (height, width) of the original image."""
     coverage = np.empty((len(sample.annotations), *preprocessing.size), np.uint8)
-    for row, annotation in zip(coverage, sample.annotations, strict=True):
+    published = np.empty((len(sample.annotations), *grid), np.uint8)
+    for row, cells, annotation in zip(coverage, published, sample.annotations, strict=True):
         region = annotation.decode()  # bool (H, W)
         if region.shape != size:
             raise BadImage(sample.path, f"is {size[1]}x{size[0]} but its mask is {region.shape[1]}x{region.shape[0]}")
         mask = Image.fromarray(region.view(np.uint8) * np.uint8(255))
         row[:] = np.asarray(preprocessing.geometry(mask, Image.Resampling.BOX))
+        cells[:] = cells_paper(central(region, preprocessing.size), grid)
     categories = torch.tensor([annotation.category for annotation in sample.annotations], dtype=torch.int64)
-    return BatchAnnotations(categories, torch.from_numpy(coverage))
+    return BatchAnnotations(categories, torch.from_numpy(coverage), torch.from_numpy(published))
 
 
 def _in_threads(prepare: Preparation, batch_size: int) -> Generator[list[Prepared], None, None]:
     pool = ThreadPoolExecutor(DECODING_THREADS, thread_name_prefix="decode")
     try:
-        waiting: deque[list] = deque()
+        waiting: deque[list[Future[Prepared]]] = deque()
         for start in range(0, len(prepare), batch_size):
             stretch = range(start, min(start + batch_size, len(prepare)))
             waiting.append([pool.submit(prepare.__getitem__, index) for index in stretch])
@@ -218,13 +176,14 @@ def _as_list(items: list[Prepared]) -> list[Prepared]:
     return items
 
 
-def _collate(samples: SampleList, items: Sequence[Prepared], annotations: bool) -> Batch:
+def _collate(samples: SampleList, items: Sequence[Prepared]) -> Batch:
     members = [samples[item.index] for item in items]
     labels = [sample.label for sample in members]
+    regions = [item.annotations for item in items if item.annotations is not None]
     return Batch(
         images=torch.stack([item.image for item in items if item.image is not None]),
         indices=torch.tensor([item.index for item in items], dtype=torch.int64),
         ids=[sample.id for sample in members],
         labels=torch.tensor(labels, dtype=torch.int64) if all(label is not None for label in labels) else None,
-        annotations=[item.annotations for item in items if item.annotations is not None] if annotations else None,
+        annotations=regions or None,
     )

@@ -1,7 +1,7 @@
 """COCO instances: one JSON of polygons and run-length masks, and a folder of images.
 
 Crowd regions (`iscrowd`, run-length masks of many objects of one category) are kept, as in the published evaluation:
-they are foreground. `CocoMask.crowd` tells them apart. Polygons are rasterised by pycocotools, the reference.
+they are foreground. `CocoMask.crowd` tells them apart.
 """
 
 from __future__ import annotations
@@ -9,18 +9,21 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from vitscope.core.digest import digest_of_file
+from vitscope.core.errors import BadData, shorten
+from vitscope.core.reading import path_inside, read_json, told, user_path, whole
 from vitscope.data.decode import MAX_PIXELS, BadImage
-from vitscope.data.folders import list_images, safe_id
-from vitscope.data.layouts import read_json
+from vitscope.data.folders import list_images
+from vitscope.data.polygons import rasterise
 from vitscope.data.rle import decode_counts, decompress_counts
-from vitscope.data.samples import Annotation, Sample, SampleList
-from vitscope.digest import digest_of_file
-from vitscope.errors import BadData
+from vitscope.data.samples import MOST_REGIONS, Annotation, Sample, SampleList, safe_id
+
+LARGEST = 2 << 30  # bytes: the training set of COCO has 450 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,34 +46,12 @@ class CocoMask(Annotation):
             raise BadImage("", f"has an unusable annotation: {error}") from None
 
 
-def rasterise(polygons: tuple[np.ndarray, ...], height: int, width: int) -> np.ndarray:
-    """The union of polygons as bool (height, width), exactly as COCO's own tools draw them."""
-    mask_tools = _pycocotools()
-    for polygon in polygons:  # the C code below trusts its input
-        x, y = polygon[0::2], polygon[1::2]
-        inside = (x >= -width) & (x <= 2 * width) & (y >= -height) & (y <= 2 * height)
-        if not inside.all():  # also NaN
-            raise ValueError("a polygon lies far outside the image")
-    runs = mask_tools.frPyObjects([polygon.tolist() for polygon in polygons], height, width)
-    return np.asarray(mask_tools.decode(mask_tools.merge(runs)), dtype=bool)
-
-
-def _pycocotools() -> Any:
-    try:
-        from pycocotools import mask
-    except ImportError:
-        raise BadData(
-            "COCO polygons are drawn by pycocotools, which is not installed: pip install 'vitscope[coco]'"
-        ) from None
-    return mask
-
-
 def open_coco(annotations: Path | str, images: Path | str) -> SampleList:
     """annotations: the instances JSON; images: the folder that its file names refer to.
 
     Images without annotation, annotations without image, and regions without a usable mask are left out and told.
     """
-    annotations, images = Path(annotations).expanduser(), Path(images).expanduser()
+    annotations, images = user_path(annotations), user_path(images)
     content = read_coco_json(annotations)
     files = {safe_id(file): file for file in list_images(images)}
     return assemble(content, annotations, images, files.get)
@@ -80,21 +61,25 @@ def assemble(
     content: dict[str, list[dict[str, Any]]], source: Path, images: Path, find: Callable[[str], Path | None]
 ) -> SampleList:
     """The SampleList of a parsed COCO file. find(file_name) gives the path under `images`, or None if missing."""
-    _pycocotools()  # before long work starts
-    try:
-        categories = sorted(content["categories"], key=lambda c: c["id"])
-        position = {category["id"]: i for i, category in enumerate(categories)}
+    samples: list[Sample] = []
+    with told(f"{source} is not a COCO instances file"):
+        position, categories = _categories(content)
         regions, counts = _regions(content, position)
-        samples, seen = [], set()
+        seen: set[Any] = set()
+        names: set[str] = set()
         for image in sorted(content["images"], key=lambda image: str(image["file_name"])):
-            name = _checked_name(str(image["file_name"]), source)
-            if image["id"] in seen:
-                raise BadData(f"{source} describes image {image['id']} twice: it is not a valid COCO file")
+            name = path_inside(images, image["file_name"], source=source).relative_to(images).as_posix()
+            if image["id"] in seen or name in names:
+                twice = f"{shorten(image['id'], 60)} ({shorten(name, 60)})"
+                raise BadData(f"{source} describes image {twice} twice: it is not a valid COCO file")
             seen.add(image["id"])
-            size = (int(image["height"]), int(image["width"]))
-            if size[0] * size[1] > MAX_PIXELS:
+            names.add(name)
+            size = (whole(image["height"]), whole(image["width"]))
+            if min(size) < 1 or size[0] * size[1] > MAX_PIXELS:
                 raise ValueError(f"image {safe_id(name)} is said to have {size[1]}x{size[0]} pixels")
-            masks = tuple(CocoMask(size=size, **region) for region in regions.pop(image["id"], ()))
+            masks = _masks(regions.pop(image["id"], []), size, counts)
+            if len(masks) > MOST_REGIONS:
+                raise ValueError(f"image {safe_id(name)} has {len(masks)} regions, more than {MOST_REGIONS}")
             file = find(name)
             if file is None:
                 counts["images named there do not exist"] += 1
@@ -103,26 +88,42 @@ def assemble(
             else:
                 samples.append(Sample(safe_id(file), images / file, annotations=masks))
         counts["regions belong to no image of the file"] += sum(len(left) for left in regions.values())
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise BadData(f"{source} is not a COCO instances file: {type(error).__name__} {error}") from None
     if not samples:
-        told = "; ".join(f"{n} {what}" for what, n in counts.items() if n) or "it is empty"
-        raise BadData(f"nothing in {source} can be used with the images of {images}: {told}")
+        said = "; ".join(f"{n} {what}" for what, n in counts.items() if n) or "it is empty"
+        raise BadData(f"nothing in {source} can be used with the images of {images}: {said}")
     return SampleList(
         samples,
-        categories=[str(category["name"]) for category in categories],
+        categories=categories,
         origin=f"{images} with {source.name}",
         notes=[f"{source.name}: {n} {what}" for what, n in counts.items() if n],
         annotation_digest=digest_of_file(source),
     )
 
 
+def _categories(content: dict[str, list[dict[str, Any]]]) -> tuple[dict[Any, int], list[str]]:
+    """Position of each category id, and the names in order."""
+    found = sorted(content["categories"], key=lambda category: category["id"])
+    position = {category["id"]: i for i, category in enumerate(found)}
+    if len(position) < len(found):
+        raise ValueError("two categories have the same id")
+    return position, [shorten(category["name"]) for category in found]
+
+
+def _masks(regions: list[dict[str, Any]], size: tuple[int, int], counts: Counter[str]) -> tuple[CocoMask, ...]:
+    """The regions of an image of `size`; one that says it is of another size is left out."""
+    fitting = [region for region in regions if region.pop("size", None) in (None, size)]
+    counts["regions are of another size than their image"] += len(regions) - len(fitting)
+    return tuple(CocoMask(size=size, **region) for region in fitting)
+
+
 def read_coco_json(path: Path) -> dict[str, list[dict[str, Any]]]:
     """The parsed file, with the three lists that make it COCO's."""
-    content = read_json(path)
+    content = read_json(path, most=LARGEST)
     wanted = ("images", "annotations", "categories")
     if not isinstance(content, dict) or not all(isinstance(content.get(key), list) for key in wanted):
-        found = ", ".join(map(str, list(content)[:6])) if isinstance(content, dict) else type(content).__name__
+        found = type(content).__name__
+        if isinstance(content, dict):
+            found = ", ".join(shorten(key, 40) for key in list(content)[:6])
         raise BadData(f"{path} is not a COCO instances file: expected the lists {', '.join(wanted)}, found {found}")
     return content
 
@@ -152,17 +153,18 @@ def _shape(segmentation: Any) -> dict[str, Any] | None:
     """Polygons or run lengths; None if there is no mask (files in use hold empty lists and two-point polygons)."""
     if isinstance(segmentation, dict):
         counts = segmentation["counts"]
-        return {"counts": counts.encode() if isinstance(counts, str) else tuple(map(int, counts))}
+        code = counts.encode() if isinstance(counts, str) else tuple(map(whole, counts))
+        size = segmentation.get("size")
+        return {"counts": code} | ({} if size is None else {"size": tuple(map(whole, size))})
     if isinstance(segmentation, list):
-        polygons = tuple(np.asarray(p, np.float64) for p in segmentation if len(p) >= 6 and len(p) % 2 == 0)
+        polygons = tuple(_polygon(p) for p in segmentation if len(p) >= 6 and len(p) % 2 == 0)
         return {"polygons": polygons} if polygons else None
     return None
 
 
-def _checked_name(name: str, source: Path) -> str:
-    path = PurePosixPath(name.replace("\\", "/"))
-    if path.is_absolute() or ".." in path.parts:
-        raise BadData(
-            f"{source} names the image {safe_id(name)}, which lies outside its folder: it is not safe to read"
-        )
-    return str(path)
+def _polygon(values: list[Any]) -> np.ndarray:
+    """(2n,) float64; only numbers, where numpy alone would also read texts."""
+    found = np.asarray(values)
+    if found.ndim != 1 or found.dtype.kind not in "iuf" or not np.isfinite(found).all():
+        raise ValueError("a polygon is not a list of finite numbers")
+    return found.astype(np.float64)

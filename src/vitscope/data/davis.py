@@ -10,17 +10,22 @@ and `mask.png` for the first of them.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from PIL import Image
 
+from vitscope.core.digest import digest_of_strings
+from vitscope.core.errors import BadData, shorten
+from vitscope.core.reading import path_inside, read_lines, user_path
+from vitscope.data.dataset import Dataset
 from vitscope.data.decode import BadImage, decode_image, decode_mask, image_size
-from vitscope.data.folders import list_images, safe_id
-from vitscope.data.layouts import expect, found_in, read_lines
-from vitscope.digest import digest_of_strings
-from vitscope.errors import BadData
+from vitscope.data.folders import list_images
+from vitscope.data.layouts import expect, found_in
+from vitscope.data.samples import file_fingerprint, safe_id
 
 VOID = 255
 RESOLUTION = "480p"
@@ -50,7 +55,8 @@ class VideoSequence:
         values = self._values(index)
         if values is None:
             return None
-        return (values == VOID).astype(np.uint8) if self.binary else values * (values != VOID)
+        found: np.ndarray | None = (values == VOID).astype(np.uint8) if self.binary else values * (values != VOID)
+        return found
 
     def void(self, index: int) -> np.ndarray | None:
         """bool (H, W): pixels that belong to nothing and must not count; None where there is no annotation."""
@@ -81,27 +87,50 @@ class VideoSequence:
 
 
 @dataclass(frozen=True)
-class VideoSet:
+class VideoSet(Dataset):
+    """Sequences, each of which is followed from its first mask."""
+
     sequences: tuple[VideoSequence, ...]
-    origin: str
-    notes: tuple[str, ...] = ()
+    origin: str = ""
+    remarks: tuple[str, ...] = ()
+
+    kind: ClassVar[str] = "video"
 
     def __len__(self) -> int:
         return len(self.sequences)
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        """Digest of the names of sequences and frames, and of the sizes of all files."""
+        """Digest of the names of sequences and frames, and of the fingerprints of all files."""
         return digest_of_strings(
-            f"{sequence.name}|{path.name}|{path.stat().st_size}" if path else "none"
+            f"{sequence.name}|{path.name}|{file_fingerprint(path)}" if path else "none"
             for sequence in self.sequences
             for path in (*sequence.frames, *sequence.masks)
         )
 
+    @property
+    def count(self) -> int:
+        return sum(len(sequence) for sequence in self.sequences)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.remarks
+
+    def limit(self, n: int, seed: int = 0) -> VideoSet:
+        """The first n sequences: a prefix of the official list, whatever the seed."""
+        if n < 1:
+            raise BadData(f"a limit of {n} videos leaves nothing to follow: use 1 or more")
+        if n >= len(self):
+            return self
+        return replace(self, title=f"{self.title} ({n} videos)", sequences=self.sequences[:n])
+
+
+DAVIS_SEQUENCES = 30  # of DAVIS-2017 val
+
 
 def open_videos(root: Path | str, split: str = "val") -> VideoSet:
     """DAVIS, or a plain folder of frames: whichever is there."""
-    root = Path(root).expanduser()
+    root = user_path(root)
     if (root / "JPEGImages").is_dir() or (root / "Annotations").is_dir() or (root / "ImageSets").is_dir():
         return open_davis(root, split)
     if (root / FIRST_MASK).is_file():
@@ -114,7 +143,7 @@ def open_videos(root: Path | str, split: str = "val") -> VideoSet:
 
 def open_davis(root: Path | str, split: str = "val") -> VideoSet:
     """The sequences of a split, in the order of its list."""
-    root = Path(root).expanduser()
+    root = user_path(root)
     lists = [root / pattern.format(split) for pattern in LISTS]
     listed = next((path for path in lists if path.is_file()), lists[0])
     expected = [
@@ -123,23 +152,26 @@ def open_davis(root: Path | str, split: str = "val") -> VideoSet:
         listed.relative_to(root).as_posix(),
     ]
     expect(root, "DAVIS", expected)
-    names = list(dict.fromkeys(_sequence_name(line) for line in read_lines(listed)))
+    names = list(dict.fromkeys(_sequence_name(line, listed) for line in read_lines(listed)))
     if not names:
         raise BadData(f"{listed} lists no sequences: expected one name per line")
     sequences = tuple(_davis_sequence(root, name) for name in names)
     unscored = [sequence.name for sequence in sequences if not sequence.is_evaluable]
     notes = [f"only the first frame is annotated in {', '.join(unscored)}"] if unscored else []
-    return VideoSet(sequences, f"DAVIS {split} of {root}", tuple(notes))
+    complete = split == "val" and len(sequences) == DAVIS_SEQUENCES
+    title = "DAVIS-2017 val" if complete else root.resolve().name
+    return VideoSet(title, sequences, f"DAVIS {split} of {root}", tuple(notes))
 
 
 def open_frames(frames: Path | str, first_mask: Path | str) -> VideoSet:
     """One video: a folder of frames (or of `frames/`), and the mask of the first frame."""
-    folder, mask = Path(frames).expanduser(), Path(first_mask).expanduser()
+    folder, mask = user_path(frames), user_path(first_mask)
     inner = folder / "frames" if (folder / "frames").is_dir() else folder
     files = [inner / file for file in list_images(inner) if len(file.parts) == 1]
     files = sorted((file for file in files if file.resolve() != mask.resolve()), key=_natural)
     masks = (mask, *[None] * (len(files) - 1))
-    return VideoSet((_checked(safe_id(folder.name), tuple(files), masks),), str(folder))
+    name = safe_id(folder.resolve().name)
+    return VideoSet(name, (_checked(name, tuple(files), masks),), str(folder))
 
 
 def _davis_sequence(root: Path, name: str) -> VideoSequence:
@@ -168,21 +200,24 @@ def _checked(name: str, frames: tuple[Path, ...], masks: tuple[Path | None, ...]
     for path, size in sizes.items():
         if size != (height, width):
             raise BadData(f"{path} is {size[1]}x{size[0]} but the first frame of {name} is {width}x{height}")
-    values = set(np.unique(decode_mask(masks[0])).tolist())
+    first = decode_mask(masks[0])
+    if first.dtype != np.uint8:
+        raise BadData(f"the first mask of {name} ({masks[0]}) has labels above 255: objects are numbered from 1 to 254")
+    values = set(np.unique(first).tolist())
     if values <= {0}:
         raise BadData(f"the first mask of {name} is empty: there is nothing to follow")
     return VideoSequence(name, frames, masks, binary=values <= {0, VOID}, size=(height, width))
 
 
-def _sequence_name(line: str) -> str:
+def _sequence_name(line: str, source: Path) -> str:
     """2017 lists names; 2016 lists pairs of files such as `/JPEGImages/480p/bear/00000.jpg /Annotations/...`."""
     parts = line.split()[0].strip("/").split("/")
     name = parts[-2] if len(parts) > 1 else parts[0]
-    if name in (".", ".."):
-        raise BadData(f"'{line}' is not the name of a sequence")
+    if path_inside(Path(), name, source=source).name != name:
+        raise BadData(f"{source}: '{shorten(line, 60)}' is not the name of a sequence")
     return name
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:
-    """Sorts frame2 before frame10."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", path.name)]
+    """Sorts frame2 before frame10; digits that are no decimals, such as the square in 1²2, are letters."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", path.name)]

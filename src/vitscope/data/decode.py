@@ -18,14 +18,16 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
-from vitscope.errors import BadData
+from vitscope.core.errors import BadData, shorten
+from vitscope.core.reading import reason
 
 Result = TypeVar("Result")
 
 MIN_SIDE = 2  # pixels: a line or a single pixel shows nothing
 MAX_PIXELS = 1 << 27  # 134 megapixels, 400 MB as RGB: larger files are taken for decompression bombs
+MAX_BYTES = 1 << 30  # of a file: the largest picture, not compressed at all
 MAX_ASPECT = 50  # resizing the short side of a thinner picture would make an enormous one
 
 # Formats with decoders inside Pillow. EPS is left out on purpose: it would start an interpreter on the file.
@@ -52,9 +54,9 @@ class BadImage(BadData):
     """A picture or mask that cannot be used; `reason` is a phrase that follows the file's name."""
 
     def __init__(self, path: Path | str, reason: str) -> None:
-        super().__init__(f"{path}: {reason}")
+        super().__init__(f"{shorten(path)}: {reason}")
         self.path = path
-        self.reason = reason
+        self.reason = shorten(reason, 400)
 
     def __reduce__(self) -> tuple[type[BadImage], tuple[Path | str, str]]:
         return type(self), (self.path, self.reason)
@@ -117,7 +119,8 @@ def _to_eight_bits(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind == "f":
         if not (low >= 0 and high <= 255):  # also true for NaN
             raise ValueError("floating-point values must lie in 0..1 or 0..255")
-        return np.rint(values * (255 if high <= 1 else 1)).astype(np.uint8)
+        found: np.ndarray = np.rint(values * (255 if high <= 1 else 1)).astype(np.uint8)
+        return found
     if low < 0 or high > 65535:
         raise ValueError("integer values must lie in 0..65535")
     return ((values.astype(np.uint32) * 255 + 32767) // 65535).astype(np.uint8)
@@ -155,8 +158,11 @@ def _formats() -> list[str]:
 def _opened(path: Path, then: Callable[[Image.Image], Result]) -> Result:
     """`then(image)` on an opened, size-checked file, with every failure turned into a BadImage."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
             raise BadImage(path, "is not a regular file")
+        if status.st_size > MAX_BYTES:
+            raise BadImage(path, f"has more than {MAX_BYTES >> 30} GiB: it is not an image")
         with Image.open(path, formats=_formats()) as image:
             check_size(*image.size)
             return then(image)
@@ -166,11 +172,11 @@ def _opened(path: Path, then: Callable[[Image.Image], Result]) -> Result:
         raise BadImage(path, "does not exist") from None
     except PermissionError:
         raise BadImage(path, "cannot be read: permission denied") from None
-    except Image.UnidentifiedImageError:
+    except UnidentifiedImageError:
         raise BadImage(path, "is not an image of a known format") from None
     except Image.DecompressionBombError:
         raise BadImage(path, f"has more than the limit of {MAX_PIXELS / 1e6:.0f} megapixels") from None
     except MemoryError:
         raise BadImage(path, "is too large for this machine's memory") from None
     except Exception as error:  # decoders raise anything at all on damaged bytes
-        raise BadImage(path, f"cannot be decoded: {error or type(error).__name__}") from None
+        raise BadImage(path, f"cannot be decoded: {reason(error)}") from None

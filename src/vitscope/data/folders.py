@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from vitscope.core.errors import BadData, shorten
+from vitscope.core.reading import path_problem, read_lines, user_path
 from vitscope.data.decode import EXTENSIONS
-from vitscope.data.samples import Sample, SampleList
-from vitscope.errors import BadData
+from vitscope.data.samples import ListedFiles, Sample, SampleList, safe_id
 
 LIST_SUFFIXES = (".txt", ".lst", ".list")
+LARGEST_LIST = 64 << 20  # bytes: the paths of a million images
+DEEPEST = 64  # folders in folders
 
 
 def open_images(path: Path | str) -> SampleList:
@@ -20,26 +23,27 @@ def open_images(path: Path | str) -> SampleList:
     Labels: a folder without images of its own, whose images lie in two or more subfolders, is read as one class per
     subfolder. Otherwise the images have no labels. Hidden files and folders are passed over.
     """
-    path = Path(path).expanduser()
+    path = user_path(path)
     if path.is_file():
         if path.suffix.lower() in LIST_SUFFIXES:
             return _from_list(path)
         raise BadData(
             f"{path} is a file, not a folder of images: give the folder it is in, or a .txt file that lists paths"
         )
-    files = list_images(path)
-    if not files:
+    names, prints = listed_images(path)
+    if not names:
         raise BadData(
             f"there are no images in {path}: expected files such as .jpg, .png or .webp in it or its subfolders"
         )
-    classes = sorted({file.parts[0] for file in files}) if all(len(file.parts) > 1 for file in files) else []
+    tops = [name.partition(os.sep)[0] if os.sep in name else "" for name in names]
+    classes = sorted(set(tops)) if all(tops) else []
     label = {name: i for i, name in enumerate(classes)} if len(classes) > 1 else {}
-    samples = (Sample(safe_id(file), path / file, label.get(file.parts[0])) for file in files)
-    return SampleList(samples, classes=[safe_id(name) for name in label], origin=str(path))
+    files = ListedFiles(path, names, prints, [label[top] for top in tops] if label else None)
+    return SampleList(files, classes=[safe_id(name) for name in label], origin=str(path))
 
 
-def list_files(root: Path, wanted: Callable[[str], bool]) -> list[Path]:
-    """Regular files under `root` whose names are wanted, as paths relative to it, sorted by their parts.
+def walk_files(root: Path, wanted: Callable[[str], bool]) -> list[tuple[tuple[str, ...], str]]:
+    """Regular files under `root` whose names are wanted: the parts of their relative paths, sorted, and fingerprints.
 
     Links are followed, but never into a folder that contains them. A folder that cannot be read is an error:
     leaving it out silently would change what is measured.
@@ -49,9 +53,11 @@ def list_files(root: Path, wanted: Callable[[str], bool]) -> list[Path]:
     if not root.is_dir():
         raise BadData(f"{root} is not a folder: give the folder that holds the files")
 
-    def walk(folder: Path, relative: tuple[str, ...], ancestors: frozenset[tuple[int, int]]) -> Iterator[Path]:
+    def walk(folder: str, parts: tuple[str, ...], ancestors: frozenset[tuple[int, int]]) -> Iterator[Found]:
+        if len(parts) > DEEPEST:
+            raise BadData(f"folders in {root} are nested more than {DEEPEST} deep: give the one that is meant")
         try:
-            status = folder.stat()
+            status = os.stat(folder)
             entries = list(os.scandir(folder))
         except PermissionError:
             raise BadData(f"the folder {folder} cannot be read: permission denied, change its permissions") from None
@@ -65,43 +71,49 @@ def list_files(root: Path, wanted: Callable[[str], bool]) -> list[Path]:
                 continue
             try:
                 is_folder, is_file = entry.is_dir(), entry.is_file()
+                if is_file and wanted(entry.name):
+                    about = entry.stat()
+                    yield (*parts, entry.name), f"{about.st_size}@{about.st_mtime_ns}"
             except OSError:  # a link to itself
                 continue
             if is_folder:
-                yield from walk(Path(entry.path), (*relative, entry.name), ancestors | {identity})
-            elif is_file and wanted(entry.name):
-                yield Path(*relative, entry.name)
+                yield from walk(entry.path, (*parts, entry.name), ancestors | {identity})
 
-    return sorted(walk(root, (), frozenset()), key=lambda file: file.parts)
+    return sorted(walk(str(root), (), frozenset()))
+
+
+Found = tuple[tuple[str, ...], str]
+
+
+def list_files(root: Path, wanted: Callable[[str], bool]) -> list[Path]:
+    """Regular files under `root` whose names are wanted, as paths relative to it, sorted by their parts."""
+    return [Path(*parts) for parts, _ in walk_files(root, wanted)]
+
+
+def listed_images(root: Path) -> tuple[list[str], list[str]]:
+    """Image files under `root`: relative paths, sorted by their parts, and fingerprints."""
+    found = walk_files(root, _is_image)
+    return [os.sep.join(parts) for parts, _ in found], [fingerprint for _, fingerprint in found]
+
+
+def _is_image(name: str) -> bool:
+    return os.path.splitext(name)[1].lower() in EXTENSIONS
 
 
 def list_images(root: Path) -> list[Path]:
     """Image files under `root`, relative to it, sorted."""
-    return list_files(root, lambda name: os.path.splitext(name)[1].lower() in EXTENSIONS)
-
-
-def safe_id(path: Path | str) -> str:
-    """A relative path as printable text with forward slashes, whatever bytes file names are made of.
-
-    >>> safe_id(Path("cats") / "tom\\x1b.jpg")
-    'cats/tom\\\\x1b.jpg'
-    """
-    text = os.fsencode(path).decode("utf-8", "backslashreplace").replace(os.sep, "/")
-    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return list_files(root, _is_image)
 
 
 def _from_list(path: Path) -> SampleList:
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError:
-        raise BadData(f"{path} is not a text file: expected one image path per line") from None
-    except OSError as error:
-        raise BadData(f"{path} cannot be read: {error.strerror}") from None
-    names = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    """Paths may be absolute: a list is somebody's choice among the images of this machine."""
+    names = [line for line in read_lines(path, most=LARGEST_LIST) if not line.startswith("#")]
     if not names:
         raise BadData(f"{path} lists no images: expected one image path per line")
     if repeated := [name for name, times in Counter(names).items() if times > 1]:
         raise BadData(f"{path} lists {safe_id(repeated[0])} more than once: list each image once")
+    if odd := next((name for name in names if path_problem(name)), None):
+        raise BadData(f"{path} lists '{shorten(odd, 60)}', which {path_problem(odd)}: expected one image path per line")
     samples = [Sample(safe_id(name), path.parent / name) for name in names]
     missing = [sample.id for sample in samples if not sample.path.is_file()]
     if missing:

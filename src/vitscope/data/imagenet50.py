@@ -6,9 +6,10 @@ from importlib import resources
 from itertools import islice
 from pathlib import Path
 
-from vitscope.data.folders import list_images, safe_id
-from vitscope.data.samples import Sample, SampleList
-from vitscope.errors import BadData
+from vitscope.core.errors import BadData
+from vitscope.core.reading import user_path
+from vitscope.data.folders import list_images
+from vitscope.data.samples import Sample, SampleList, safe_id
 
 PER_CLASS = 100
 
@@ -25,7 +26,7 @@ def imagenet50_classes() -> dict[str, str]:
 
 def open_imagenet50(root: Path | str, per_class: int = PER_CLASS) -> SampleList:
     """root: the folder with one subfolder per WordNet id (`train`), or the folder that holds `train`."""
-    root = Path(root).expanduser()
+    root = user_path(root)
     classes = imagenet50_classes()
     if not any((root / wnid).is_dir() for wnid in classes) and (root / "train").is_dir():
         root = root / "train"

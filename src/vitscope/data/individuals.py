@@ -9,22 +9,23 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
+from vitscope.core.errors import BadData
+from vitscope.core.reading import user_path
 from vitscope.data.folders import open_images
 from vitscope.data.layouts import found_in
 from vitscope.data.revisited import RetrievalQuery, RetrievalSet
 from vitscope.data.samples import SampleList
-from vitscope.errors import BadData
 
 EXPECTED = "expected one subfolder per individual with two or more images, and at least two individuals"
 
 
 def open_individuals(root: Path | str) -> RetrievalSet:
     """The images of all individuals as the database, and a query for each that has something to be found."""
-    root = Path(root).expanduser()
+    root = user_path(root)
     database = open_images(root)
     if not database.is_labelled:
         raise BadData(f"{root} is not a folder of individuals: {EXPECTED}; found {found_in(root)}")
-    return retrieval_by_label(database, root.name)
+    return retrieval_by_label(database, root.resolve().name)
 
 
 def retrieval_by_label(database: SampleList, name: str) -> RetrievalSet:

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
+from vitscope.core.digest import digest_of_strings
+from vitscope.core.errors import BadData
+from vitscope.core.reading import user_path
 from vitscope.data.decode import BadImage, decode_mask, image_size
-from vitscope.data.folders import list_images, safe_id
-from vitscope.data.samples import Annotation, Sample, SampleList
-from vitscope.digest import digest_of_strings
-from vitscope.errors import BadData
+from vitscope.data.folders import list_images
+from vitscope.data.samples import MOST_REGIONS, Annotation, Sample, SampleList, file_fingerprint, safe_id
 
 VOID = 255
 OBJECT = "object"
@@ -31,17 +32,18 @@ class ValueMask(Annotation):
     value: int
 
     def decode(self) -> np.ndarray:
-        return _read(self.path) == self.value
+        found: np.ndarray = _read(self.path, file_fingerprint(self.path)) == self.value
+        return found
 
 
 @lru_cache(maxsize=4)  # the values of one file are asked for one after the other
-def _read(path: Path) -> np.ndarray:
+def _read(path: Path, _fingerprint: str) -> np.ndarray:
     return decode_mask(path)
 
 
 def open_mask_folder(images: Path | str, masks: Path | str) -> SampleList:
     """images, masks: the two folders. Images without a mask, and masks without an image, are left out and told."""
-    images, masks = Path(images).expanduser(), Path(masks).expanduser()
+    images, masks = user_path(images), user_path(masks)
     pictures, mask_files = _by_stem(images), _by_stem(masks)
     both = [stem for stem in pictures if stem in mask_files]
     if not both:
@@ -55,6 +57,8 @@ def open_mask_folder(images: Path | str, masks: Path | str) -> SampleList:
         mask = decode_mask(path)
         _check_same_size(images / pictures[stem], path, mask)
         values[stem] = sorted(set(np.unique(mask).tolist()) - {0})
+        if len(values[stem]) > MOST_REGIONS:
+            raise BadData(f"{path} is not a mask: it has {len(values[stem])} values, more than {MOST_REGIONS}")
         digests.append(hashlib.blake2b(mask.tobytes(), digest_size=16).hexdigest())
     if all(found in ([], [VOID]) for found in values.values()):
         category, names = {VOID: 0}, [OBJECT]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from vitscope.core.errors import BadData
+from vitscope.core.reading import user_path
 from vitscope.data.coco import open_coco
 from vitscope.data.folders import list_images
 from vitscope.data.layouts import found_in
 from vitscope.data.mask_folder import open_mask_folder
 from vitscope.data.partimagenet import annotation_files, open_partimagenet
 from vitscope.data.samples import SampleList
-from vitscope.errors import BadData
 
 EXPECTED = (
     "expected images/ and masks/ with files of the same names, or COCO's annotations/instances_*.json with an image "
@@ -24,7 +25,7 @@ def open_masks(masks: Path | str, images: Path | str | None = None) -> SampleLis
     masks: a dataset folder in one of the layouts above, a COCO JSON, or (with `images`) a folder of mask files.
     images: where the images are, if the layout does not say it.
     """
-    path = Path(masks).expanduser()
+    path = user_path(masks)
     if not path.exists():
         raise BadData(f"{path} does not exist: {EXPECTED}")
     if path.is_file():

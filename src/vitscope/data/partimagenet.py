@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from vitscope.core.digest import digest_of_strings
+from vitscope.core.errors import BadData, shorten
+from vitscope.core.reading import user_path
 from vitscope.data.coco import assemble, read_coco_json
 from vitscope.data.folders import list_images
 from vitscope.data.samples import SampleList
-from vitscope.digest import digest_of_strings
-from vitscope.errors import BadData
 
 SPLITS = ("train", "val", "test")
 
@@ -27,7 +28,7 @@ def open_partimagenet(root: Path | str, *, per_supercategory: int | None = None)
     per_supercategory: the study's subset, this many images of each supercategory, taken in turn from its classes
     in sorted order (500 for saliency, 100 for clustering).
     """
-    root = Path(root).expanduser()
+    root = user_path(root)
     sources = annotation_files(root)
     if not sources:
         raise BadData(f"{root} is not PartImageNet: expected train.json, val.json or test.json in it")
@@ -38,7 +39,7 @@ def open_partimagenet(root: Path | str, *, per_supercategory: int | None = None)
         images = _image_folder(root, split)
         files = {file.name: file.relative_to(root) for file in map(images.joinpath, list_images(images))}
         parts.append(assemble(content, source, root, files.get))
-        supercategory |= {str(c.get("name")): str(c.get("supercategory") or "") for c in content["categories"]}
+        supercategory |= {shorten(c["name"]): shorten(c.get("supercategory") or "") for c in content["categories"]}
     samples = _joined(parts, root)
     if per_supercategory is None:
         return samples

@@ -6,21 +6,23 @@ The pickle holds `imlist` and `qimlist` (names without extension) and `gnd`: for
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from PIL import Image
 
+from vitscope.core.digest import digest_of
+from vitscope.core.errors import BadData
+from vitscope.core.reading import number, path_inside, told, user_path, whole
+from vitscope.data.dataset import Dataset
 from vitscope.data.decode import BadImage, check_size
-from vitscope.data.folders import safe_id
 from vitscope.data.layouts import expect, found_in
 from vitscope.data.safe_pickle import Numbers, read_plain_pickle
-from vitscope.data.samples import Sample, SampleList
-from vitscope.digest import digest_of
-from vitscope.errors import BadData
+from vitscope.data.samples import Sample, SampleList, safe_id, seeded_rank
 
 Box = tuple[float, float, float, float]
 GROUND_TRUTH = "gnd_*.pkl"
@@ -62,24 +64,57 @@ class RetrievalQuery:
 
 
 @dataclass(frozen=True)
-class RetrievalSet:
+class RetrievalSet(Dataset):
     """query_images[i] is the image of queries[i]; it may be a box of a photograph."""
 
-    name: str
     database: SampleList
     query_images: SampleList
     queries: tuple[RetrievalQuery, ...]
-    notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
-    @property
+    kind: ClassVar[str] = "retrieval"
+
+    @cached_property
     def digest(self) -> str:
         truth = [(query.easy, query.hard, query.junk) for query in self.queries]
         return digest_of([self.database.digest, self.query_images.digest, truth])
 
+    @property
+    def count(self) -> int:
+        return len(self.database) + len(self.query_images)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.remarks
+
+    def limit(self, n: int, seed: int = 0) -> RetrievalSet:
+        """A seeded choice of at most n queries; the database stays whole, since a smaller one would be easier."""
+        if n < 1:
+            raise BadData(f"a limit of {n} queries leaves nothing to look for: use 1 or more")
+        if n >= len(self.queries):
+            return self
+        ranked = sorted(range(len(self.queries)), key=lambda i: seeded_rank(str(i), seed))
+        chosen = sorted(ranked[:n])
+        return replace(
+            self,
+            title=f"{self.title} ({n} queries)",
+            query_images=self.query_images.select(chosen),
+            queries=tuple(self.queries[i] for i in chosen),
+        )
+
+
+OFFICIAL = {"roxford5k": ("ROxford5k", 70, 4993), "rparis6k": ("RParis6k", 70, 6322)}  # queries, database
+
+
+def title_of(name: str, queries: int, database: int) -> str:
+    """The official name where all of it is there, so that scores may stand beside published ones."""
+    title, *whole = OFFICIAL.get(name, (name, queries, database))
+    return title if whole == [queries, database] else f"{title} (part)"
+
 
 def open_revisited(root: Path | str) -> RetrievalSet:
     """root: the folder with `gnd_*.pkl` and `jpg/`, or the one that holds it as `roxford5k/` or `rparis6k/`."""
-    root = Path(root).expanduser()
+    root = user_path(root)
     if not list(root.glob(GROUND_TRUTH)):
         inner = [root / name for name in DATASETS if (root / name).is_dir()]
         if len(inner) > 1:
@@ -99,39 +134,41 @@ def open_revisited(root: Path | str) -> RetrievalSet:
 
 def _assemble(root: Path, truth: Path) -> RetrievalSet:
     content = read_plain_pickle(truth)
-    try:
+    with told(f"{truth} is not a revisited ground truth (imlist, qimlist, gnd)"):
         names, query_names, records = (list(content[key]) for key in ("imlist", "qimlist", "gnd"))
-        database = SampleList(_samples(root, names), origin=str(root))
+        database = SampleList(_samples(root, names, truth), origin=str(root))
+        if len(set(names)) < len(names):
+            raise ValueError("it lists an image of the database twice")
         if len(records) != len(query_names) or not records:
             raise ValueError(f"{len(query_names)} queries but {len(records)} answers")
         boxes = [_box(record["bbx"]) for record in records]
-        queries = tuple(
-            RetrievalQuery(
-                easy=_positions(record["easy"], len(names)),
-                hard=_positions(record["hard"], len(names)),
-                junk=_positions(record["junk"], len(names)),
-            )
-            for record in records
-        )
+        queries = tuple(_query(record, len(names)) for record in records)
+        if not any(query.easy or query.hard for query in queries):
+            raise ValueError("no query has an image that should be found")
         query_images = [
             BoxedSample(f"{sample.id}#{number}", sample.path, box=box)
-            for number, (sample, box) in enumerate(zip(_samples(root, query_names), boxes, strict=True))
+            for number, (sample, box) in enumerate(zip(_samples(root, query_names, truth), boxes, strict=True))
         ]
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-        raise BadData(
-            f"{truth} is not a revisited ground truth (imlist, qimlist, gnd): {type(error).__name__} {error}"
-        ) from None
     _check_present(root, [*database, *query_images])
-    return RetrievalSet(truth.stem.removeprefix("gnd_"), database, SampleList(query_images, origin=str(root)), queries)
+    title = title_of(truth.stem.removeprefix("gnd_"), len(queries), len(database))
+    return RetrievalSet(title, database, SampleList(query_images, origin=str(root)), queries)
 
 
-def _samples(root: Path, names: Sequence[Any]) -> list[Sample]:
+def _samples(root: Path, names: Sequence[Any], source: Path) -> list[Sample]:
     samples = []
     for name in names:
-        if not isinstance(name, str) or "\0" in name or ".." in Path(name).parts or Path(name).is_absolute():
-            raise ValueError(f"an image name is {str(name)[:60]!r}")
-        samples.append(Sample(safe_id(f"jpg/{name}.jpg"), root / "jpg" / f"{name}.jpg"))
+        path_inside(root, name, source=source)  # before an ending is put to it, or "" would pass
+        path = path_inside(root / "jpg", f"{name}.jpg", source=source)
+        samples.append(Sample(safe_id(path.relative_to(root)), path))
     return samples
+
+
+def _query(record: Any, count: int) -> RetrievalQuery:
+    """The answer to one query: an image that is named twice would be counted twice, or both right and ignored."""
+    easy, hard, junk = (_positions(record[kind], count) for kind in ("easy", "hard", "junk"))
+    if twice := [place for place, times in Counter([*easy, *hard, *junk]).items() if times > 1]:
+        raise ValueError(f"image {twice[0]} of the database stands twice among easy, hard and junk of one query")
+    return RetrievalQuery(easy, hard, junk)
 
 
 def _check_present(root: Path, samples: Sequence[Sample]) -> None:
@@ -150,18 +187,18 @@ def _numbers(value: Any) -> list[float]:
         if value.values is None:
             raise ValueError("an array without content")
         return [float(v) for v in value.values.reshape(-1)]
-    return [float(v.values) if isinstance(v, Numbers) and v.values is not None else float(v) for v in value]
+    return [number(v.values.item() if isinstance(v, Numbers) and v.values is not None else v) for v in value]
 
 
 def _positions(value: Any, count: int) -> tuple[int, ...]:
-    numbers = _numbers(value)
-    if any(number != int(number) or not 0 <= number < count for number in numbers):
+    places = tuple(map(whole, _numbers(value)))
+    if any(not 0 <= place < count for place in places):
         raise ValueError(f"a position is not one of the {count} images")
-    return tuple(int(number) for number in numbers)
+    return places
 
 
 def _box(value: Any) -> Box:
-    numbers = _numbers(value)
-    if len(numbers) != 4 or not all(math.isfinite(number) for number in numbers):
+    numbers = [number(corner) for corner in _numbers(value)]
+    if len(numbers) != 4:
         raise ValueError("a query box is not x1, y1, x2, y2")
     return (numbers[0], numbers[1], numbers[2], numbers[3])

@@ -49,4 +49,5 @@ def decode_counts(counts: Sequence[int], height: int, width: int) -> np.ndarray:
         raise ValueError(f"the run-length code does not describe {width}x{height} pixels")
     values = np.zeros(len(counts), dtype=bool)
     values[1::2] = True
-    return np.repeat(values, counts).reshape(width, height).T
+    found: np.ndarray = np.repeat(values, counts).reshape(width, height).T
+    return found

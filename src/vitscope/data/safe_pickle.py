@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from vitscope.errors import BadData
+from vitscope.core.errors import BadData, shorten
+from vitscope.core.pickles import EndlessPickle, check_pickle
+from vitscope.core.reading import open_regular, reason, told
 
 MAX_BYTES = 64 << 20  # the official ground truths have less than one megabyte
 
@@ -31,18 +33,15 @@ class Numbers:
 
 def read_plain_pickle(path: Path) -> Any:
     """The content of a pickle of plain data; arrays arrive as `Numbers`."""
+    with open_regular(path, most=MAX_BYTES, error=RefusedPickle) as file, told(f"{path} cannot be read"):
+        data = file.read(MAX_BYTES + 1)
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise RefusedPickle(f"{path} has more than {MAX_BYTES >> 20} MB: it is not a ground-truth file")
-        data = path.read_bytes()
-    except OSError as error:
-        raise BadData(f"{path} cannot be read: {error.strerror}") from None
-    try:
+        check_pickle(io.BytesIO(data))
         return _PlainUnpickler(io.BytesIO(data), encoding="latin1").load()
-    except RefusedPickle as error:
+    except (RefusedPickle, EndlessPickle) as error:
         raise RefusedPickle(f"{path} is refused, nothing in it was run: {error}") from None
     except Exception as error:  # a damaged stream fails in any way
-        raise BadData(f"{path} is not a readable pickle: {error or type(error).__name__}") from None
+        raise BadData(f"{path} is not a readable pickle: {reason(error)}") from None
 
 
 class _PlainUnpickler(pickle._Unpickler):
@@ -53,7 +52,8 @@ class _PlainUnpickler(pickle._Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         short = module.replace("numpy.core", "numpy._core")  # numpy 2 moved it
         if (short, name) not in self._known:
-            raise RefusedPickle(f"it asks for {module}.{name}, and only plain numbers, text and lists are read")
+            asked = f"{shorten(module, 40)}.{shorten(name, 40)}"
+            raise RefusedPickle(f"it asks for {asked}, and only plain numbers, text and lists are read")
         return self._known[short, name]
 
     def persistent_load(self, pid: Any) -> Any:

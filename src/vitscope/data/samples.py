@@ -7,20 +7,25 @@ everything that picks or reorders returns a new list.
 from __future__ import annotations
 
 import hashlib
+import os
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
+from vitscope.core.digest import digest_of_strings
+from vitscope.core.errors import BadData, printable
 from vitscope.data.decode import decode_image
-from vitscope.digest import digest_of_strings
-from vitscope.errors import BadData
+
+MOST_REGIONS = 4096  # of one image: each takes the memory of an image when it is looked at
 
 
 @dataclass(frozen=True)
@@ -49,11 +54,66 @@ class Sample:
 
     @property
     def fingerprint(self) -> str:
-        """What tells this image from another of the same name, cheaply: the size of its file in bytes."""
-        try:
-            return str(self.path.stat().st_size)
-        except OSError:
-            return "missing"
+        """What tells this image from another of the same name, without reading it."""
+        return file_fingerprint(self.path)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PixelSample(Sample):
+    """An image that exists in memory only; its path is a name."""
+
+    pixels: NDArray[np.uint8]  # (h, w, 3)
+
+    def load(self) -> Image.Image:
+        return Image.fromarray(self.pixels)
+
+    @property
+    def fingerprint(self) -> str:
+        return hashlib.blake2b(self.pixels.tobytes(), digest_size=8).hexdigest()
+
+
+def file_fingerprint(path: Path) -> str:
+    """Size and time of modification: a file that was replaced by another of the same size is another file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return "missing"
+    return f"{status.st_size}@{status.st_mtime_ns}"
+
+
+class ListedFiles(Sequence[Sample]):
+    """Files below a folder as samples that are made when they are asked for: a million of them take 150 MB, not 2 GB.
+
+    names: paths relative to the folder; fingerprints: of each file, as it was listed; labels: of each, or None.
+    """
+
+    def __init__(
+        self, root: Path, names: Sequence[str], fingerprints: Sequence[str], labels: Sequence[int] | None = None
+    ) -> None:
+        self.root = str(root)
+        self.names, self.fingerprints = list(names), list(fingerprints)
+        self.labels = None if labels is None else np.asarray(labels, np.int32)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, index: Any) -> Any:
+        name = self.names[index]
+        label = None if self.labels is None else int(self.labels[index])
+        return Sample(safe_id(name), Path(self.root, name), label)
+
+
+def safe_id(path: Path | str) -> str:
+    """A relative path as printable text with forward slashes, whatever bytes file names are made of.
+
+    >>> safe_id(Path("cats") / "tom\\x1b.jpg")
+    'cats/tom\\\\x1b.jpg'
+    """
+    try:
+        text = os.fsencode(path).decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:  # half a character, as JSON can spell it and no file system can
+        text = str(path)
+    return printable(text.replace(os.sep, "/"))
 
 
 class SampleList(Sequence[Sample]):
@@ -72,8 +132,11 @@ class SampleList(Sequence[Sample]):
         origin: str = "",
         notes: Sequence[str] = (),
         annotation_digest: str = "",
+        positions: np.ndarray | None = None,
     ) -> None:
-        self.samples = tuple(samples)
+        """positions: which of `samples`, in which order; all of them if not given."""
+        self.base: Sequence[Sample] = samples if isinstance(samples, ListedFiles) else tuple(samples)
+        self.positions = positions
         self.classes = tuple(classes)
         self.categories = tuple(categories)
         self.origin = origin
@@ -81,10 +144,10 @@ class SampleList(Sequence[Sample]):
         self.annotation_digest = annotation_digest
 
     def __len__(self) -> int:
-        return len(self.samples)
+        return len(self.base) if self.positions is None else len(self.positions)
 
     def __iter__(self) -> Iterator[Sample]:
-        return iter(self.samples)
+        return (self.base[i] for i in self._places())
 
     @overload
     def __getitem__(self, index: int) -> Sample: ...
@@ -92,32 +155,59 @@ class SampleList(Sequence[Sample]):
     def __getitem__(self, index: slice) -> SampleList: ...
     def __getitem__(self, index: int | slice) -> Sample | SampleList:
         if isinstance(index, slice):
-            return self._with(self.samples[index])
-        return self.samples[index]
+            return self.select(range(len(self))[index])
+        return self.base[index if self.positions is None else int(self.positions[index])]
+
+    def _places(self) -> Iterable[int]:
+        return range(len(self.base)) if self.positions is None else self.positions.tolist()
 
     def __repr__(self) -> str:
         return f"SampleList({len(self)} images of {self.origin or 'unknown origin'})"
 
     @property
     def labels(self) -> tuple[int | None, ...]:
-        return tuple(sample.label for sample in self.samples)
+        if isinstance(self.base, ListedFiles):
+            if self.base.labels is None:
+                return (None,) * len(self)
+            chosen = self.base.labels if self.positions is None else self.base.labels[self.positions]
+            return tuple(chosen.tolist())
+        return tuple(sample.label for sample in self)
+
+    @property
+    def ids(self) -> list[str]:
+        if isinstance(self.base, ListedFiles):
+            return [safe_id(self.base.names[i]) for i in self._places()]
+        return [sample.id for sample in self]
 
     @property
     def is_labelled(self) -> bool:
-        return bool(self.samples) and all(sample.label is not None for sample in self.samples)
+        return bool(len(self)) and None not in self.labels
 
     @cached_property
     def digest(self) -> str:
-        """Digest of the ids, labels and file sizes in order, and of the annotations.
+        """Digest of the ids, labels and fingerprints in order, and of the annotations.
 
-        File sizes are in it because ids are relative: two folders of `00000.jpg ...` are not the same images.
+        Fingerprints are in it because ids are relative: two folders of `00000.jpg ...` are not the same images.
         """
-        names = (f"{s.id}|{self._class_name(s)}|{s.fingerprint}" for s in self.samples)
-        return digest_of_strings([*names, self.annotation_digest, *self.categories])
+        if isinstance(self.base, ListedFiles):
+            prints: Iterable[str] = (self.base.fingerprints[i] for i in self._places())
+        else:
+            prints = (sample.fingerprint for sample in self)
+        names = (f"{i}|{self._class_name(k)}|{p}" for i, k, p in zip(self.ids, self.labels, prints, strict=True))
+        return digest_of_strings(chain(names, [self.annotation_digest], self.categories))
 
     def select(self, positions: Iterable[int]) -> SampleList:
         """The samples at these positions, in this order."""
-        return self._with(self.samples[i] for i in positions)
+        chosen = np.fromiter(positions, np.int64)
+        return SampleList(
+            self.base,
+            classes=self.classes,
+            categories=self.categories,
+            origin=self.origin,
+            notes=self.notes,
+            annotation_digest=self.annotation_digest,
+            positions=chosen if self.positions is None else self.positions[chosen],
+        )
 
     def limit(self, n: int, seed: int = 0) -> SampleList:
         """A seeded subset of n samples, in the order of this list; the list itself if it has no more than n.
@@ -133,33 +223,29 @@ class SampleList(Sequence[Sample]):
 
     def shuffled(self, seed: int = 0) -> SampleList:
         """All samples in a seeded order that depends on each sample's id alone."""
-        return self.select(sorted(range(len(self)), key=lambda i: seeded_rank(self.samples[i].id, seed)))
+        return self.select(self.shuffled_positions(seed))
+
+    def shuffled_positions(self, seed: int = 0) -> list[int]:
+        """The positions of `shuffled` in this list."""
+        ranks = [seeded_rank(name, seed) for name in self.ids]
+        return sorted(range(len(ranks)), key=ranks.__getitem__)
 
     def _balanced_order(self, seed: int) -> list[int]:
         groups: dict[int | None, list[int]] = defaultdict(list)
-        for position, sample in enumerate(self.samples):
-            groups[sample.label].append(position)
+        for position, label in enumerate(self.labels):
+            groups[label].append(position)
+        ranks = [seeded_rank(name, seed) for name in self.ids]
         order = []
         for label, members in groups.items():
-            members.sort(key=lambda i: seeded_rank(self.samples[i].id, seed))
+            members.sort(key=ranks.__getitem__)
             # every class's first sample before any class's second; classes in a seeded order of their own
             order += [(turn, seeded_rank(str(label), seed), position) for turn, position in enumerate(members)]
         return [position for _, _, position in sorted(order)]
 
-    def _class_name(self, sample: Sample) -> str:
-        if sample.label is None:
+    def _class_name(self, label: int | None) -> str:
+        if label is None:
             return ""
-        return self.classes[sample.label] if sample.label < len(self.classes) else str(sample.label)
-
-    def _with(self, samples: Iterable[Sample]) -> SampleList:
-        return SampleList(
-            samples,
-            classes=self.classes,
-            categories=self.categories,
-            origin=self.origin,
-            notes=self.notes,
-            annotation_digest=self.annotation_digest,
-        )
+        return self.classes[label] if label < len(self.classes) else str(label)
 
 
 def seeded_rank(name: str, seed: int) -> bytes:

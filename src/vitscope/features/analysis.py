@@ -1,193 +1,184 @@
-"""One model's record as numbers: clusters, residual stream, dimensions and projections of every layer."""
+"""The analysis of features: clusters, residual stream, dimensions, projections; and how alike models are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 import torch
+from pydantic import Field
 from torch import Tensor
 
-from vitscope.features.clustering import SCORES, SEEDS, Clustering, cluster_layers
-from vitscope.features.gram_statistic import MOST_PICTURES
+from vitscope.core.analysis import Analysis, Found, Measure, Member, Outcome, Stream, Watch, batch_of
+from vitscope.core.results import NOBODY, tidy, tidy_mean
+from vitscope.features.clustering import (
+    LONELY,
+    MOST_CLUSTERED,
+    cluster_layers,
+    cluster_tables,
+    clustering_refusal,
+    single_members,
+)
+from vitscope.features.comparison import compare_models
+from vitscope.features.gram_statistic import MOST_IMAGES, GramStatistic, NormGramStatistic
 from vitscope.features.hsic import LEAST
+from vitscope.features.pooling import pooled
 from vitscope.features.projection import pca, tsne
-from vitscope.features.record import ModelRecord
-from vitscope.features.residual import Residual
+from vitscope.features.record import VARIANTS, FeatureRecord
+from vitscope.features.residual import Residual, ResidualStatistic
 from vitscope.features.spectrum import effective_rank, intrinsic_dimension
 from vitscope.models.trace import PARTS
-from vitscope.progress import Progress, silent
-from vitscope.results import Results, tidy, tidy_mean
 
-VARIANTS = {"cls": "cls", "mean": "spatial"}  # pooling in the store -> name of the tokens in tables
-MOST_POINTS = 2000  # pictures in projections and for dimensions: more change nothing and cost minutes
+if TYPE_CHECKING:
+    from vitscope.data.dataset import ImageSet
+    from vitscope.models.shape import ModelShape
+
+PAPER_BLOCK = 8  # images that the published code compares with each other
+MOST_POINTS = 2000  # images in projections and for dimensions: more change nothing and cost minutes
 LEAST_POINTS = 10
-_LONELY = "there no cluster can be right"
 
 
-def analyse_model(
-    record: ModelRecord, *, seeds: int = SEEDS, projections: bool = True, progress: Progress = silent
-) -> Results:
-    """Tables, maps and notes of one model."""
-    label = record.label
-    classes = record.store.manifest.drop_nulls("label").unique("label").sort("label")["class"].to_list()
-    about = {"seen": len(record.store), "title": record.title, "classes": classes}
-    results = Results(
-        provenance=[record.provenance | about],
-        skipped=record.store.skipped,
-        notes=_notes(record),
+class Features(Analysis):
+    """What models represent at every layer, and how alike they are.
+
+    `corrected`: images in a seeded order, CKA on blocks of 32 (all at once up to 64), clusters of features of length 1.
+    `paper`: as published, blocks of 8 in class order with scaled Grams, clusters of raw features.
+    """
+
+    name = "features"
+    title = "features"
+    domain = "what"
+    kind = "images"
+    measures = (
+        Measure("cka", "CKA", "similarity of two models' last layers (debiased linear CKA), beside its null"),
+        Measure("purity", "purity", "share of images in clusters whose most frequent class is theirs"),
+        Measure("nmi", "NMI", "mutual information of clusters and classes, normalised"),
+        Measure("ari", "ARI", "agreement of clusters and classes beyond chance"),
+        Measure(
+            "skip_over_branch", "skip over branch", "norm of what the residual connection carries over what is added"
+        ),
+        Measure("residual_cka", "CKA of skip and branch", "similarity of what is carried and what is added"),
+        Measure("effective_rank", "effective rank", "how many dimensions features use"),
+        Measure("intrinsic_dimension", "intrinsic dimension", "dimension of the surface on which features lie (TwoNN)"),
     )
-    _add_image_clusters(record, results, seeds, progress)
-    _add_region_clusters(record, results, seeds, progress)
-    if record.residual is not None:
-        results.extend(_residual_tables(record, record.residual))
-        for part, value in record.residual.cka.items():
-            for kind, matrix in zip(record.residual.kinds, value, strict=True):
-                results.maps[f"{label.model}/residual.{part}.{kind}"] = matrix
-    _add_dimensions(record, results)
-    if projections:
-        _add_projections(record, results)
-    return results
+
+    protocol: Literal["corrected", "paper"] = "corrected"
+    cluster_seeds: int = Field(3, ge=1, description="Runs of k-means, each the best of ten initialisations")
+    projections: bool = Field(True, description="Also PCA and t-SNE of the last layers")
+
+    def passes(self, dataset: ImageSet, shape: ModelShape) -> Sequence[Stream]:
+        samples = dataset.samples if self.protocol == "paper" else dataset.shuffled
+        scaled = self.protocol == "paper"
+        block = {"block": PAPER_BLOCK if scaled else batch_of(len(samples)), "scaled": scaled}
+        watch = [pooled(samples), Watch.by(GramStatistic, **block)]
+        if "norms" in shape.signals:
+            watch.append(Watch.by(NormGramStatistic, **block))
+        if "branches" in shape.signals:
+            watch.append(Watch.by(ResidualStatistic, **block))
+        return [Stream(samples, tuple(watch))]
+
+    def reduce(self, dataset: ImageSet, found: Found) -> Outcome:
+        record = FeatureRecord(found)
+        samples = dataset.samples if self.protocol == "paper" else dataset.shuffled
+        labels = _labels(samples.labels, record)
+        outcome = Outcome(notes=_notes(record))
+        if labels is not None:
+            outcome.facts["classes"] = list(samples.classes)
+        self._add_clusters(record, labels, outcome)
+        if record.residual is not None:
+            outcome.tables += residual_tables(record.residual, self.protocol)
+            for part, value in record.residual.cka.items():
+                for kind, matrix in zip(record.residual.kinds, value, strict=True):
+                    outcome.maps[f"residual.{part}.{kind}"] = matrix
+        _add_dimensions(record, outcome, self.protocol)
+        if self.projections:
+            _add_projections(record, labels, outcome)
+        return outcome
+
+    def compare(self, dataset: ImageSet, members: Sequence[Member]) -> Outcome | None:
+        records = [FeatureRecord(m.found, m.title, m.teaching, m.digest) for m in members]
+        return compare_models(records, self.protocol)
+
+    def _add_clusters(self, record: FeatureRecord, labels: Tensor | None, outcome: Outcome) -> None:
+        if labels is None:
+            outcome.notes.append("the images have no labels: nothing to compare clusters of images with")
+            return
+        if refusal := clustering_refusal(labels):
+            outcome.notes.append(f"images are not clustered: {refusal}")
+            return
+        if lonely := single_members(labels):
+            outcome.notes.append(f"{lonely} {'classes have' if lonely > 1 else 'class has'} a single image: {LONELY}")
+        if len(labels) > MOST_CLUSTERED:
+            outcome.notes.append(f"clusters are those of {MOST_CLUSTERED:,} of the {len(labels):,} images")
+            labels = labels[:MOST_CLUSTERED]
+        for pooling in record.pooled.kinds:
+            layers = _layers(record, pooling, MOST_CLUSTERED)
+            found = cluster_layers(layers, labels, protocol=self.protocol, seeds=self.cluster_seeds)
+            outcome.tables += cluster_tables(found, VARIANTS[pooling], len(labels), self.protocol)
 
 
-def _notes(record: ModelRecord) -> list[str]:
+def _labels(labels: Sequence[int | None], record: FeatureRecord) -> Tensor | None:
+    """The classes of the images that could be read; None if some have none."""
+    if not labels or None in labels:
+        return None
+    return torch.tensor(labels, dtype=torch.int64)[record.pooled.positions]
+
+
+def _notes(record: FeatureRecord) -> list[str]:
     notes = []
-    if not record.layout.has_cls:
-        notes.append(f"{record.title} has no CLS token: it has no CLS rows, and is absent from CLS figures")
-    signals = record.settings["signals"]
-    if "norms" not in signals:
-        notes.append(f"{record.title} does not show its norms: similarity over depth uses block outputs instead")
-    if "branches" not in signals:
-        notes.append(f"{record.title} does not show its residual branches: it is absent from the residual analysis")
+    if not record.shape.layout.has_cls:
+        notes.append("{model} has no CLS token: it has no CLS rows, and is absent from CLS figures")
+    if "norms" not in record.shape.signals:
+        notes.append("{model} does not show its norms: similarity over depth uses block outputs instead")
+    if "branches" not in record.shape.signals:
+        notes.append("{model} does not show its residual branches: it is absent from the residual analysis")
     if unused := record.grams.unused:
-        why = f"uses the first {MOST_PICTURES} pictures" if unused >= LEAST else "takes blocks of at least 4 pictures"
-        notes.append(f"CKA {why}: {unused} of {len(record.store)} are not in it")
+        why = f"uses the first {MOST_IMAGES} images" if unused >= LEAST else "takes blocks of at least 4 images"
+        notes.append(f"CKA {why}: {unused} of {len(record.pooled)} are not in it")
     return notes
 
 
-def _layers(record: ModelRecord, pooling: str, rows: int | None = None) -> Iterator[Tensor]:
+def _layers(record: FeatureRecord, pooling: str, rows: int | None = None) -> Iterator[Tensor]:
     for layer in range(record.depth):
-        yield record.store.features(pooling, layer)[:rows]
+        yield record.features(pooling, layer, rows)
 
 
-def clustering_refusal(labels: Tensor) -> str:
-    """Why clusters of these labels would mean nothing; empty if they mean something."""
-    classes = len(labels.unique())
-    if classes < 2:
-        return "there is only one class"
-    if len(labels) < 2 * classes:
-        return (
-            f"{len(labels)} for {classes} classes are fewer than two per class, and almost any clusters would be pure"
-        )
-    return ""
-
-
-def single_members(labels: Tensor) -> int:
-    return int((labels.unique(return_counts=True)[1] == 1).sum())
-
-
-def _add_image_clusters(record: ModelRecord, results: Results, seeds: int, progress: Progress) -> None:
-    labels = record.store.labels
-    if labels is None:
-        results.notes.append("the pictures have no labels: nothing to compare clusters of pictures with")
-        return
-    if refusal := clustering_refusal(labels):
-        results.notes.append(f"pictures are not clustered: {refusal}")
-        return
-    if lonely := single_members(labels):
-        results.notes.append(f"{lonely} {'classes have' if lonely > 1 else 'class has'} a single picture: {_LONELY}")
-    for pooling in record.contents.poolings:
-        with progress(f"{record.title}: clusters ({VARIANTS[pooling]})", record.depth) as advance:
-            layers = _counted(_layers(record, pooling), advance)
-            found = cluster_layers(layers, labels, protocol=record.settings["protocol"], seeds=seeds)
-        _add_clustering(record, results, found, VARIANTS[pooling], len(labels))
-
-
-def _add_region_clusters(record: ModelRecord, results: Results, seeds: int, progress: Progress) -> None:
-    regions = record.regions
-    if regions is None:
-        return
-    if regions.outside:
-        results.notes.append(f"{record.title}: {regions.outside} regions lie outside the crop and were left out")
-    if not len(regions.category):
-        results.notes.append(f"{record.title}: no region lies inside any crop: there are no region clusters")
-        return
-    if refusal := clustering_refusal(regions.category):
-        results.notes.append(f"regions are not clustered: {refusal}")
-        return
-    if lonely := single_members(regions.category):
-        results.notes.append(
-            f"{lonely} {'categories have' if lonely > 1 else 'category has'} a single region: {_LONELY}"
-        )
-    with progress(f"{record.title}: clusters (regions)", record.depth) as advance:
-        layers = _counted((regions.features[:, layer] for layer in range(record.depth)), advance)
-        found = cluster_layers(layers, regions.category, protocol=record.settings["protocol"], seeds=seeds)
-    variant = "regions, dense" if record.settings["regions"] == "dense" else "regions"
-    _add_clustering(record, results, found, variant, len(regions.category))
-
-
-def _counted(layers: Iterator[Tensor], advance) -> Iterator[Tensor]:  # type: ignore[no-untyped-def]
-    for layer in layers:
-        yield layer
-        advance(1)
-
-
-def _add_clustering(record: ModelRecord, results: Results, found: Clustering, variant: str, n: int) -> None:
-    """Mean over seeds; the interval is from the lowest to the highest seed."""
-    protocol = record.settings["protocol"]
-    for name in SCORES:
-        scores: Tensor = getattr(found, name)  # (L, seeds)
-        results.extend(
-            [
-                tidy(record.label, name, scores.mean(1), axes=("layer",), low=scores.amin(1), high=scores.amax(1), n=n,
-                     variant=variant, protocol=protocol)
-            ]
-        )  # fmt: skip
-    results.extend(
-        [tidy(record.label, "purity_chance", found.chance, axes=("layer",), n=n, variant=variant, protocol=protocol)]
-    )
-
-
-def _residual_tables(record: ModelRecord, residual: Residual) -> list[pl.DataFrame]:
-    label, protocol = record.label, record.settings["protocol"]
+def residual_tables(residual: Residual, protocol: str) -> list[pl.DataFrame]:
     tables = []
     for part in PARTS:
         for number, kind in enumerate(residual.kinds):
             ratios = residual.ratios[part][..., number]  # (n, L)
-            options = {"axes": ("layer",), "variant": f"{part}/{kind}", "protocol": protocol}
-            tables.append(tidy_mean(label, "skip_over_branch", ratios, **options))
+            options: dict[str, Any] = {"axes": ("layer",), "variant": f"{part}/{kind}", "protocol": protocol}
+            tables.append(tidy_mean(NOBODY, "skip_over_branch", ratios, **options))
             if part in residual.cka:
                 value, low, high, null = (
                     side[part][number].diagonal() for side in (residual.cka, residual.low, residual.high, residual.null)
                 )
                 n = len(ratios)
-                tables.append(tidy(label, "residual_cka", value, low=low, high=high, n=n, **options))
-                tables.append(tidy(label, "residual_cka_null", null, n=n, **options))
+                tables.append(tidy(NOBODY, "residual_cka", value, low=low, high=high, n=n, **options))
+                tables.append(tidy(NOBODY, "residual_cka_null", null, n=n, **options))
     return [table.filter(pl.col("value").is_not_nan()) for table in tables]
 
 
-def _add_dimensions(record: ModelRecord, results: Results) -> None:
-    n = min(len(record.store), MOST_POINTS)
+def _add_dimensions(record: FeatureRecord, outcome: Outcome, protocol: str) -> None:
+    n = min(len(record.pooled), MOST_POINTS)
     if n < LEAST_POINTS:
-        results.notes.append(f"{n} pictures are too few to tell how many dimensions features use")
+        outcome.notes.append(f"{n} images are too few to tell how many dimensions features use")
         return
-    for pooling in record.contents.poolings:
+    for pooling in record.pooled.kinds:
         for measure, function in (("effective_rank", effective_rank), ("intrinsic_dimension", intrinsic_dimension)):
             value = torch.tensor([function(x) for x in _layers(record, pooling, n)]).double()
-            rows = tidy(record.label, measure, value, axes=("layer",), n=n, variant=VARIANTS[pooling])
-            results.extend([rows.filter(pl.col("value").is_not_nan())])
+            rows = tidy(NOBODY, measure, value, axes=("layer",), n=n, variant=VARIANTS[pooling], protocol=protocol)
+            outcome.tables.append(rows.filter(pl.col("value").is_not_nan()))
 
 
-def _add_projections(record: ModelRecord, results: Results) -> None:
+def _add_projections(record: FeatureRecord, labels: Tensor | None, outcome: Outcome) -> None:
     """PCA and t-SNE of the last layer's CLS features (mean spatial without CLS)."""
-    pooling = record.contents.poolings[0]
-    features = record.store.features(pooling, record.depth - 1)[:MOST_POINTS]
-    key = f"{record.title}/projection"
-    coordinates, share = pca(features)
-    results.maps[f"{key}.pca"], results.maps[f"{key}.pca.share"] = coordinates, share
+    features = record.features(record.pooled.kinds[0], record.depth - 1, MOST_POINTS)
+    outcome.maps["projection.pca"], outcome.maps["projection.pca.share"] = pca(features)
     embedded = tsne(features)
     if embedded is not None:
-        results.maps[f"{key}.tsne"] = embedded
-    labels = record.store.labels
+        outcome.maps["projection.tsne"] = embedded
     if labels is not None:
-        results.maps[f"{key}.labels"] = labels[:MOST_POINTS]
+        outcome.maps["projection.labels"] = labels[:MOST_POINTS]

@@ -1,10 +1,10 @@
-"""Statistics of blocks of pictures that are compared with each other.
+"""Statistics of blocks of images that are compared with each other.
 
-Minibatch CKA compares pictures within blocks. Which pictures share a block must not depend on how they were
-loaded, or two models could not be compared and shards could not be merged; so block `i // size` of picture `i` follows
-from the position in the sample list alone. Features of all tokens (150,000 numbers per picture and layer) are not kept
+Minibatch CKA compares images within blocks. Which images share a block must not depend on how they were
+loaded, or two models could not be compared and shards could not be merged; so block `i // size` of image `i` follows
+from the position in the sample list alone. Features of all tokens (150,000 numbers per image and layer) are not kept
 between batches: a traced batch must hold whole blocks. A block that comes in two pieces is an error, never two blocks.
-Pictures that could not be read leave their place in the block empty, for all models alike.
+Images that could not be read leave their place in the block empty, for all models alike.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from vitscope.core.errors import BadData
+from vitscope.core.statistic import Statistic
 from vitscope.data.batches import Batch
-from vitscope.errors import BadData
 from vitscope.features.gram import centre
 from vitscope.features.hsic import LEAST, pack
 from vitscope.models.layout import TokenLayout
-from vitscope.statistic import Statistic
 
 
 @dataclass(frozen=True)
 class BlockRows:
-    """The pictures of one block in the batch at hand."""
+    """The images of one block in the batch at hand."""
 
     number: int
     rows: slice  # of the batch
@@ -44,9 +44,9 @@ def blocks_of(indices: Tensor, size: int) -> list[BlockRows]:
 
 
 class BlockStatistic(Statistic):
-    """A statistic of blocks of pictures that refuses blocks in pieces.
+    """A statistic of blocks of images that refuses blocks in pieces.
 
-    block: pictures per block; scaled: Grams are divided by their range, as published.
+    block: images per block; scaled: Grams are divided by their range, as published.
     """
 
     def __init__(self, layout: TokenLayout, depth: int, *, block: int, scaled: bool = False) -> None:
@@ -56,23 +56,23 @@ class BlockStatistic(Statistic):
 
     def begin(self, batch: Batch) -> None:
         super().begin(batch)
-        self._refuse_pieces(self.indices, batch.indices)
+        self._refuse_pieces(batch.indices)
         self.blocks = blocks_of(batch.indices, self.block)
 
     def merge(self, other) -> None:  # type: ignore[no-untyped-def]
         assert isinstance(other, BlockStatistic)
         if self.block != other.block:
-            raise ValueError(f"{self.name}: blocks of {self.block} and of {other.block} pictures do not merge")
-        twice = set(self.indices.tolist()) & set(other.indices.tolist())
-        if not twice:
-            self._refuse_pieces(self.indices, other.indices)
+            raise ValueError(f"{self.name}: blocks of {self.block} and of {other.block} images do not merge")
+        if not self.seen.holds(other.indices).any():
+            self._refuse_pieces(other.indices)
         super().merge(other)
 
-    def _refuse_pieces(self, seen: Tensor, new: Tensor) -> None:
-        mine = set(seen.div(self.block, rounding_mode="floor").tolist())
-        if torn := mine & set(new.div(self.block, rounding_mode="floor").tolist()):
+    def _refuse_pieces(self, new: Tensor) -> None:
+        blocks = new.div(self.block, rounding_mode="floor").unique()
+        places = blocks.unsqueeze(1) * self.block + torch.arange(self.block)  # all images of these blocks
+        if len(torn := blocks[self.seen.holds(places).any(1)]):
             raise ValueError(
-                f"{self.name}: block {min(torn)} of {self.block} pictures came in pieces: batches and shards must hold "
+                f"{self.name}: block {torn.min()} of {self.block} images came in pieces: batches and shards must hold "
                 f"whole blocks, so make their size a multiple of {self.block}"
             )
 
@@ -81,7 +81,7 @@ class BlockStatistic(Statistic):
         return (block for block in self.blocks if len(block.places) >= LEAST)
 
     def spread(self, centred: Tensor, block: BlockRows) -> Tensor:
-        """Grams of the pictures present, (..., m, m), packed as if the whole block were there; absent ones are zero."""
+        """Grams of the images present, (..., m, m), packed as if the whole block were there; absent ones are zero."""
         m, size = len(block.places), self.block
         if m < size:
             full = centred.new_zeros(*centred.shape[:-2], size, size)
@@ -95,7 +95,7 @@ class BlockStatistic(Statistic):
         bad = ~torch.isfinite(packed).all(-1).all(0)
         if bad.any():
             raise BadData(
-                f"{names[int(bad.nonzero()[0])]} has NaN or infinite features for pictures near "
+                f"{names[int(bad.nonzero()[0])]} has NaN or infinite features for images near "
                 f"{self.batch.ids[block.rows.start]}: check the weights"
             )
         return packed

@@ -16,18 +16,18 @@ from statistics import NormalDist
 import torch
 from torch import Tensor
 
-from vitscope.bootstrap import LEVEL, RESAMPLES, percentile_interval, resampling_counts
+from vitscope.core.bootstrap import LEVEL, RESAMPLES, percentile_interval, resampling_counts
 from vitscope.features.hsic import LEAST, pack, u_centre, unpack
 
-BOOTSTRAP_FROM = 8  # blocks; with fewer, intervals come from leaving out pictures
-GROUPS = 32  # at most: blocks are dealt into groups that are resampled together, and pictures left out together
+BOOTSTRAP_FROM = 8  # blocks; with fewer, intervals come from leaving out images
+GROUPS = 32  # at most: blocks are dealt into groups that are resampled together, and images left out together
 
 
 @dataclass(frozen=True)
 class Cka:
     """CKA of every site with every site, (S, S) each, float64; NaN where a site's features are constant.
 
-    low, high: 95 % interval. null: standard deviation of CKA when the pictures of one side are permuted within their
+    low, high: 95 % interval. null: standard deviation of CKA when the images of one side are permuted within their
     blocks (its mean is 0).
     """
 
@@ -35,22 +35,22 @@ class Cka:
     low: Tensor
     high: Tensor
     null: Tensor
-    pictures: int
+    images: int
     blocks: int
 
 
 def cka(packed: Tensor | Sequence[Tensor], members: Tensor, *, equal_weights: bool = False) -> Cka:
     """CKA of all pairs of sites.
 
-    packed: (blocks, sites, pairs), or several models' of the same pictures, whose sites are put one after the other;
-    members: (blocks, size) bool, the pictures that are there.
+    packed: (blocks, sites, pairs), or several models' of the same images, whose sites are put one after the other;
+    members: (blocks, size) bool, the images that are there.
     """
     rows = torch.cat(list(packed), dim=1) if not isinstance(packed, Tensor) else packed  # (B, S, P)
     counts = members.sum(-1).double()  # (B,)
     usable = counts >= LEAST
     rows, members, counts = rows[usable], members[usable], counts[usable]
     if not len(rows):
-        raise ValueError(f"no block has the {LEAST} pictures that CKA takes")
+        raise ValueError(f"no block has the {LEAST} images that CKA takes")
     weights = _weights(counts, equal_weights)
     groups = _grouped_products(rows, weights)  # (G, S, S)
     total = groups.sum(0)
@@ -85,9 +85,9 @@ def _normalised(products: Tensor) -> Tensor:
 
 
 def _null_deviation(rows: Tensor, counts: Tensor, weights: Tensor) -> Tensor:
-    """Standard deviation of CKA over permutations of the pictures of one side, exactly.
+    """Standard deviation of CKA over permutations of the images of one side, exactly.
 
-    U-centred matrices of n pictures form an irreducible representation of the permutations, of dimension n (n - 3) / 2;
+    U-centred matrices of n images form an irreducible representation of the permutations, of dimension n (n - 3) / 2;
     by Schur's lemma the inner product of K with a randomly permuted L has mean 0 and variance
     |K|^2 |L|^2 / (n (n - 3) / 2). Blocks are permuted independently.
     """
@@ -112,7 +112,7 @@ def _bootstrap(groups: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _jackknife(rows: Tensor, members: Tensor, value: Tensor, equal: bool) -> tuple[Tensor, Tensor]:
-    """Intervals from leaving out groups of pictures, for few blocks. rows: (B, S, P); members: (B, size)."""
+    """Intervals from leaving out groups of images, for few blocks. rows: (B, S, P); members: (B, size)."""
     size = members.shape[1]
     groups = min(int(members.sum(1).max()), GROUPS)
     full = unpack(rows.double(), size)  # (B, S, size, size)
@@ -135,14 +135,14 @@ def _jackknife(rows: Tensor, members: Tensor, value: Tensor, equal: bool) -> tup
 
 
 def exact_cka(features: Sequence[Tensor], *, tile: int = 256) -> Tensor:
-    """CKA of the full Gram of all pictures, for features that fit in memory: (S, S) float64.
+    """CKA of the full Gram of all images, for features that fit in memory: (S, S) float64.
 
     features: S arrays (n, D), whose widths may differ. The Grams (n, n) are never held: tiles of their rows are formed,
     U-centred and multiplied with each other. Constant features give NaN.
     """
     n = len(features[0])
     if n < LEAST or any(len(x) != n for x in features):
-        raise ValueError(f"CKA takes the same pictures on both sides, {LEAST} or more: {[len(x) for x in features]}")
+        raise ValueError(f"CKA takes the same images on both sides, {LEAST} or more: {[len(x) for x in features]}")
     centred, rows, totals = [], [], []
     for x in features:
         x = x.double() - x[0].double()  # exact zeros for constant features

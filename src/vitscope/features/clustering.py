@@ -10,17 +10,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 import torch
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from torch import Tensor
 from torch.nn import functional as F
 
+from vitscope.core.results import NOBODY, tidy
 from vitscope.features.kmeans import kmeans
 
 INITIALISATIONS = 10
 SEEDS = 5
 PERMUTATIONS = 20  # of the labels, for the purity that chance gives
 SCORES = ("purity", "nmi", "ari")
+MOST_CLUSTERED = 50_000  # images: the first of a seeded order; more cost gigabytes and change no digit that counts
+LONELY = "there no cluster can be right"
 
 
 def contingency(labels: Tensor, clusters: Tensor) -> Tensor:
@@ -91,3 +95,32 @@ def chance_purity(labels: Tensor, clusters: Tensor, seed: int = 0) -> float:
     generator = np.random.default_rng(seed)
     shuffled = (torch.from_numpy(generator.permutation(labels.numpy())) for _ in range(PERMUTATIONS))
     return float(np.mean([purity(some, clusters) for some in shuffled]))
+
+
+def clustering_refusal(labels: Tensor) -> str:
+    """Why clusters of these labels would mean nothing; empty if they mean something."""
+    classes = len(labels.unique())
+    if classes < 2:
+        return "there is only one class"
+    if len(labels) < 2 * classes:
+        return (
+            f"{len(labels)} for {classes} classes are fewer than two per class, and almost any clusters would be pure"
+        )
+    return ""
+
+
+def single_members(labels: Tensor) -> int:
+    return int((labels.unique(return_counts=True)[1] == 1).sum())
+
+
+def cluster_tables(found: Clustering, variant: str, n: int, protocol: str) -> list[pl.DataFrame]:
+    """Mean over seeds; the interval is from the lowest to the highest seed."""
+    tables = []
+    for name in SCORES:
+        scores: Tensor = getattr(found, name)  # (L, seeds)
+        sides = {"low": scores.amin(1), "high": scores.amax(1)}
+        tables.append(
+            tidy(NOBODY, name, scores.mean(1), axes=("layer",), n=n, variant=variant, protocol=protocol, **sides)
+        )
+    chance = tidy(NOBODY, "purity_chance", found.chance, axes=("layer",), n=n, variant=variant, protocol=protocol)
+    return [*tables, chance]

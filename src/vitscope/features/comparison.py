@@ -11,15 +11,14 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from vitscope.digest import digest_of
-from vitscope.features.analysis import VARIANTS
+from vitscope.core.analysis import Outcome
+from vitscope.core.digest import digest_of
+from vitscope.core.results import Label, tidy
 from vitscope.features.cka import Cka, cka
-from vitscope.features.record import ModelRecord, check_comparable
+from vitscope.features.record import VARIANTS, FeatureRecord, check_comparable
 from vitscope.features.similarity import SIMILARITIES, null_mean
-from vitscope.progress import Advance, Progress, silent
-from vitscope.results import Label, Results, tidy
 
-MOST_PICTURES = 1000  # for the similarities other than CKA, which take minutes on more
+MOST_IMAGES = 1000  # for the similarities other than CKA, which take minutes on more
 TOKENS = ("cls", "spatial", "all")
 
 PAIRS: dict[str, Any] = {
@@ -39,59 +38,56 @@ PAIRS: dict[str, Any] = {
 }
 
 
-def compare_models(records: Sequence[ModelRecord], results: Results, *, progress: Progress = silent) -> pl.DataFrame:
-    """Add the comparison of models to results; returns the table of all pairs of sites.
+def compare_models(records: Sequence[FeatureRecord], protocol: str) -> Outcome:
+    """Models beside each other, from what their passes left.
 
-    Tables get the last layers of all pairs of models; maps get
+    Rows have the last layers of all pairs of models; maps have
     `models/cka.last.TOKENS` (M, M), with .low, .high and .null; `MODEL/cka.depth.TOKENS` (S, S) of a model with itself;
     `MODEL/cka.depth.TOKENS.OTHER` (S, S') of a pair. S sites: norm1 and norm2 of every block.
     """
     check_comparable(records)
-    results.notes += [*_twins(records), *_sizes(records)]
+    outcome = Outcome(notes=[*_twins(records), *_sizes(records)])
     tables = []
-    kinds = [kind for kind in TOKENS if any(kind in record.grams.packed for record in records)]
-    with progress("CKA of all layers (kinds of tokens)", len(kinds)) as advance:
-        for tokens in kinds:
-            having = [record for record in records if tokens in record.grams.packed]
-            found = cka(
-                [record.grams.packed[tokens] for record in having],
-                having[0].grams.members,
-                equal_weights=having[0].settings["protocol"] == "paper",
-            )
-            _add_last_layers(having, records, tokens, found, results)
-            _add_depth(having, tokens, found, results)
-            results.notes += _constant_sites(having, tokens, found)
-            tables.append(pair_table(having, tokens, found))
-            advance(1)
-    with progress("other similarities of the last layers", len(VARIANTS) * len(SIMILARITIES)) as advance:
-        _add_similarities(records, results, advance)
-    return pl.concat(tables)
+    for tokens in (kind for kind in TOKENS if any(kind in record.grams.packed for record in records)):
+        having = [record for record in records if tokens in record.grams.packed]
+        packed = [record.grams.packed[tokens] for record in having]
+        found = cka(packed, having[0].grams.members, equal_weights=protocol == "paper")
+        _add_last_layers(having, records, tokens, found, outcome, protocol)
+        _add_depth(having, tokens, found, outcome)
+        outcome.notes += _constant_sites(having, tokens, found)
+        tables.append(pair_table(having, tokens, found, protocol))
+    _add_similarities(records, outcome, protocol)
+    outcome.pairs = pl.concat(tables)
+    return outcome
 
 
-def _sizes(records: Sequence[ModelRecord]) -> list[str]:
-    """A word of caution for models that see the same pictures at different sizes."""
-    sizes = {record.title: "x".join(map(str, record.provenance["input_size"])) for record in records}
+def _sizes(records: Sequence[FeatureRecord]) -> list[str]:
+    """A word of caution for models that see the same images at different sizes."""
+    sizes = {}
+    for record in records:
+        (height, width), (down, across) = record.shape.patch, record.shape.layout.grid
+        sizes[record.title] = f"{height * down}x{width * across}"
     if len(set(sizes.values())) <= 1:
         return []
     each = ", ".join(f"{title} {size}" for title, size in sizes.items())
-    return [f"models see the pictures at different sizes ({each}): similarity includes what the sizes change"]
+    return [f"models see the images at different sizes ({each}): similarity includes what the sizes change"]
 
 
-def _twins(records: Sequence[ModelRecord]) -> list[str]:
+def _twins(records: Sequence[FeatureRecord]) -> list[str]:
     """An alarm for models that are bit for bit the same."""
     notes = []
     for a, b in combinations(records, 2):
-        if a.contents.weights == b.contents.weights and a.contents.preprocessing == b.contents.preprocessing:
+        if a.digest == b.digest:
             notes.append(f"{a.title} and {b.title} are the same weights under two names")
         elif a.grams.sites == b.grams.sites and all(
-            torch.equal(mine, theirs) and mine.any()  # all zero: features that are the same for all pictures
+            torch.equal(mine, theirs) and mine.any()  # all zero: features that are the same for all images
             for mine, theirs in ((a.grams.packed[k], b.grams.packed[k]) for k in a.grams.packed if k in b.grams.packed)
         ):
             notes.append(f"{a.title} and {b.title} have different weights but bit-identical features: one is mistaken")
     return notes
 
 
-def _starts(records: Sequence[ModelRecord]) -> list[int]:
+def _starts(records: Sequence[FeatureRecord]) -> list[int]:
     """Where each model's sites begin among all."""
     starts = [0]
     for record in records[:-1]:
@@ -99,20 +95,20 @@ def _starts(records: Sequence[ModelRecord]) -> list[int]:
     return starts
 
 
-def _depth_sites(record: ModelRecord) -> slice:
+def _depth_sites(record: FeatureRecord) -> slice:
     """The sites for similarity over depth: after the norms, or block outputs for a model that does not show them."""
     blocks = record.depth
     return slice(blocks, None) if len(record.grams.sites) > blocks else slice(0, blocks)
 
 
-def _constant_sites(records: Sequence[ModelRecord], tokens: str, found: Cka) -> list[str]:
+def _constant_sites(records: Sequence[FeatureRecord], tokens: str, found: Cka) -> list[str]:
     own, where = found.value.diagonal(), defaultdict[str, list[str]](list)
     for record, start in zip(records, _starts(records), strict=True):
         sites = record.grams.sites
         if constant := [name for name, value in zip(sites, own[start:], strict=False) if value.isnan()]:
             where["every layer" if len(constant) == len(sites) else _few(constant)].append(record.title)
     return [
-        f"{tokens} features of {_few(titles)} are the same for all pictures at {sites}: there is no similarity"
+        f"{tokens} features of {_few(titles)} are the same for all images at {sites}: there is no similarity"
         for sites, titles in where.items()
     ]
 
@@ -123,13 +119,22 @@ def _few(names: Sequence[str], most: int = 7) -> str:
     return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _pair_label(a: ModelRecord, b: ModelRecord) -> Label:
-    both = digest_of([a.label.provenance, b.label.provenance])
-    return Label(a.title, a.teaching, a.contents.samples_origin, both)
+def _pair_rows(a: FeatureRecord, b: FeatureRecord, measure: str, value: Tensor, **options: Any) -> pl.DataFrame:
+    """One row about the last layers of two models. value: a number."""
+    label = Label(a.title, a.teaching, "", digest_of([a.digest, b.digest]))
+    rows = tidy(label, measure, value.reshape(1), axes=("layer",), **options)
+    return rows.with_columns(
+        layer=pl.lit(a.depth, pl.Int32), other_model=pl.lit(b.title), other_layer=pl.lit(b.depth, pl.Int32)
+    )
 
 
 def _add_last_layers(
-    having: Sequence[ModelRecord], records: Sequence[ModelRecord], tokens: str, found: Cka, results: Results
+    having: Sequence[FeatureRecord],
+    records: Sequence[FeatureRecord],
+    tokens: str,
+    found: Cka,
+    outcome: Outcome,
+    protocol: str,
 ) -> None:
     last = torch.tensor([s + r.depth - 1 for s, r in zip(_starts(having), having, strict=True)])
     place = torch.tensor([records.index(record) for record in having])
@@ -137,34 +142,26 @@ def _add_last_layers(
     for suffix, matrix in sides.items():
         full = torch.full((len(records), len(records)), torch.nan, dtype=torch.float64)
         full[place[:, None], place[None, :]] = matrix[last[:, None], last[None, :]]
-        results.maps[f"models/cka.last.{tokens}{suffix}"] = full
-    protocol, tables = having[0].settings["protocol"], []
+        outcome.maps[f"models/cka.last.{tokens}{suffix}"] = full
     for (i, a), (j, b) in combinations(enumerate(having), 2):
         where = (last[i], last[j])
         value, low, high, null = (side[where].reshape(1) for side in sides.values())
-        options: dict[str, Any] = {"axes": ("layer",), "n": found.pictures, "protocol": protocol}
-        options["variant"] = f"{tokens} with {b.title}"
-        rows = tidy(_pair_label(a, b), "cka", value, low=low, high=high, **options)
-        nulls = tidy(_pair_label(a, b), "cka_null", null, **options)
-        tables += [_at_layer(rows, a.depth), _at_layer(nulls, a.depth)]
-    results.extend(tables)  # at once: 20 models have 190 pairs
+        options: dict[str, Any] = {"n": found.images, "protocol": protocol, "variant": tokens}
+        outcome.tables.append(_pair_rows(a, b, "cka", value, low=low, high=high, **options))
+        outcome.tables.append(_pair_rows(a, b, "cka_null", null, **options))
 
 
-def _at_layer(rows: pl.DataFrame, layer: int) -> pl.DataFrame:
-    return rows.with_columns(pl.lit(layer, dtype=pl.Int32).alias("layer"))
-
-
-def _add_depth(having: Sequence[ModelRecord], tokens: str, found: Cka, results: Results) -> None:
+def _add_depth(having: Sequence[FeatureRecord], tokens: str, found: Cka, outcome: Outcome) -> None:
     starts = _starts(having)
     for i, a in enumerate(having):
         for j, b in enumerate(having[i:], start=i):
             rows = found.value[starts[i] : starts[i] + len(a.grams.sites)][_depth_sites(a)]
             matrix = rows[:, starts[j] : starts[j] + len(b.grams.sites)][:, _depth_sites(b)]
             name = f"{a.title}/cka.depth.{tokens}"
-            results.maps[name if i == j else f"{name}.{b.title}"] = matrix.clone()
+            outcome.maps[name if i == j else f"{name}.{b.title}"] = matrix.clone()
 
 
-def pair_table(having: Sequence[ModelRecord], tokens: str, found: Cka) -> pl.DataFrame:
+def pair_table(having: Sequence[FeatureRecord], tokens: str, found: Cka, protocol: str) -> pl.DataFrame:
     """One row per pair of sites, of one model or two; each pair once."""
     names = [record.title for record in having for _ in record.grams.sites]
     sites = [site for record in having for site in record.grams.sites]
@@ -178,27 +175,27 @@ def pair_table(having: Sequence[ModelRecord], tokens: str, found: Cka) -> pl.Dat
     return pl.DataFrame(
         {
             "tokens": [tokens] * len(row),
-            "protocol": [having[0].settings["protocol"]] * len(row),
+            "protocol": [protocol] * len(row),
             "model_a": pick(names, row), "site_a": pick(kinds, row), "layer_a": pick(layers, row),
             "model_b": pick(names, column), "site_b": pick(kinds, column), "layer_b": pick(layers, column),
             "value": found.value[row, column].numpy(), "ci_low": found.low[row, column].numpy(),
             "ci_high": found.high[row, column].numpy(), "null": found.null[row, column].numpy(),
-            "n": [found.pictures] * len(row),
+            "n": [found.images] * len(row),
         },
         schema=PAIRS,
     )  # fmt: skip
 
 
-def _add_similarities(records: Sequence[ModelRecord], results: Results, advance: Advance) -> None:
+def _add_similarities(records: Sequence[FeatureRecord], outcome: Outcome, protocol: str) -> None:
     """Exact CKA, Procrustes, RSA and mutual neighbours of the last layers' pooled features, each with its null."""
-    n, tables = min(len(records[0].store), MOST_PICTURES), []
+    n = min(len(records[0].pooled), MOST_IMAGES)
     for pooling, tokens in VARIANTS.items():
-        having = [record for record in records if pooling in record.contents.poolings]
-        features = [record.store.features(pooling, record.depth - 1)[:n] for record in having]
+        having = [record for record in records if pooling in record.pooled.kinds]
+        features = [record.features(pooling, record.depth - 1, n) for record in having]
         for similarity in SIMILARITIES.values():
-            advance(1)
             if n < similarity.least:
-                results.notes.append(f"{similarity.title} takes at least {similarity.least} pictures, there are {n}")
+                note = f"{similarity.title} takes at least {similarity.least} images, there are {n}"
+                outcome.notes += [note] if note not in outcome.notes else []
                 continue
             matrix = torch.full((2, len(records), len(records)), torch.nan, dtype=torch.float64)
             for (i, a), (j, b) in combinations(enumerate(having), 2):
@@ -208,13 +205,10 @@ def _add_similarities(records: Sequence[ModelRecord], results: Results, advance:
                 for side, number in enumerate((value, null)):
                     matrix[side][where] = matrix[side][where[::-1]] = number
                     measure = f"similarity_{similarity.name}" + ("_null" if side else "")
-                    rows = tidy(_pair_label(a, b), measure, torch.tensor([number]), axes=("layer",), n=n,
-                                variant=f"{tokens} with {b.title}")  # fmt: skip
-                    tables.append(_at_layer(rows, a.depth))
+                    options: dict[str, Any] = {"n": n, "variant": tokens, "protocol": protocol}
+                    outcome.tables.append(_pair_rows(a, b, measure, torch.tensor(number), **options))
             for record, x in zip(having, features, strict=True):
                 if (x != x[0]).any():  # constant features are like nothing, not even like themselves
                     matrix[0][records.index(record), records.index(record)] = 1
-            results.maps[f"models/similarity.{similarity.name}.{tokens}"] = matrix[0]
-            results.maps[f"models/similarity.{similarity.name}.{tokens}.null"] = matrix[1]
-    results.extend(tables)
-    results.notes = list(dict.fromkeys(results.notes))
+            outcome.maps[f"models/similarity.{similarity.name}.{tokens}"] = matrix[0]
+            outcome.maps[f"models/similarity.{similarity.name}.{tokens}.null"] = matrix[1]

@@ -2,7 +2,7 @@
 
 No network sees a size that it was not made for, so that all are compared under the same conditions, those without
 position embeddings that could be resampled too. A model loaded at a larger input size has larger tiles. The short side
-becomes twice the input (448), the other side follows, rounded down to whole patches.
+becomes twice the input (448), or what is asked for; the other side follows, rounded down to whole patches.
 
 `paper`: tiles side by side, the last one shifted back to the border; where tiles overlap the first one wins.
 `corrected`: the same number of tiles spread evenly, and each token is taken from the tile in which it is most central.
@@ -25,13 +25,19 @@ SCALE = 2  # of the network's input, for the shorter side
 AT_ONCE = 8  # tiles in one forward pass
 
 
-def dense_size(size: tuple[int, int], tile: tuple[int, int], patch: tuple[int, int]) -> tuple[int, int]:
-    """(height, width) to which a picture of `size` is resized: whole patches, at least `SCALE` tiles each way.
+def dense_size(
+    size: tuple[int, int], tile: tuple[int, int], patch: tuple[int, int], short_side: int | None = None
+) -> tuple[int, int]:
+    """(height, width) to which an image of `size` is resized: whole patches, at least `SCALE` tiles each way.
+
+    short_side: what the shorter side becomes instead, in pixels, as far as a tile fits.
 
     >>> dense_size((480, 854), (224, 224), (16, 16))  # DAVIS
     (448, 784)
+    >>> dense_size((480, 854), (64, 64), (8, 8), short_side=256)
+    (256, 448)
     """
-    scale = SCALE * max(tile[0] / size[0], tile[1] / size[1])
+    scale = short_side / min(size) if short_side else SCALE * max(tile[0] / size[0], tile[1] / size[1])
     height, width = (max(int(side * scale + 1e-6) // p * p, t) for side, p, t in zip(size, patch, tile, strict=True))
     return height, width
 
@@ -97,11 +103,19 @@ class _Placer:
 
 
 def dense_features(
-    backbone: Backbone, picture: Image.Image, *, protocol: str = "corrected", dtype: torch.dtype = torch.float32
+    backbone: Backbone,
+    picture: Image.Image,
+    *,
+    protocol: str = "corrected",
+    dtype: torch.dtype = torch.float32,
+    short_side: int | None = None,
 ) -> Tensor:
-    """Tokens of every layer over the whole picture: (L, h, w, D) of `dtype`, on the network's device."""
+    """Tokens of every layer over the whole image: (L, h, w, D) of `dtype`, on the network's device.
+
+    short_side: of the image as it is cut into tiles, in pixels; twice the input if not given.
+    """
     (ph, pw), (height, width) = backbone.patch, backbone.preprocessing.size
-    down, across = dense_size((picture.height, picture.width), (height, width), (ph, pw))
+    down, across = dense_size((picture.height, picture.width), (height, width), (ph, pw), short_side)
     resample = Image.Resampling[backbone.preprocessing.interpolation.upper()]
     pixels = torch.from_numpy(np.array(picture.resize((across, down), resample))).permute(2, 0, 1)  # (3, H, W)
     h, w = down // ph, across // pw

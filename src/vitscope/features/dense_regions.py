@@ -7,57 +7,63 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from vitscope.data.batches import Batch
-from vitscope.data.samples import SampleList
+from vitscope.data.batches import SkippedImages
+from vitscope.data.decode import BadImage
+from vitscope.data.preprocessing import cells_paper
+from vitscope.data.samples import Sample, SampleList
 from vitscope.features.dense import dense_features, dense_size
-from vitscope.features.objects import RegionStatistic, region_weights
+from vitscope.features.regions import region_weights
 from vitscope.models.backbone import Backbone
 
 
-class DenseRegionStatistic(RegionStatistic):
-    """Regions of the tiles as published: pictures are read again at the larger size, several forwards each."""
+def dense_regions(
+    backbone: Backbone, samples: SampleList, units: range, skipped: SkippedImages, protocol: str = "corrected"
+) -> dict[str, Tensor]:
+    """Regions of some images from tiles at twice the size, as a state of `RegionStatistic`.
 
-    needs_annotations = False  # masks are read here, under the larger geometry
-
-    def __init__(self, backbone: Backbone, samples: SampleList) -> None:
-        super().__init__(backbone.layout)
-        self.backbone, self.samples = backbone, samples
-
-    def begin(self, batch: Batch) -> None:
-        super(RegionStatistic, self).begin(batch)
-        self._categories, self._outside = [], 0
-
-    def tokens(self, layer: int, x: Tensor) -> None:
-        """The centre crop is not looked at."""
-
-    def end(self) -> None:
-        pooled = [self._pool(index) for index in self.batch.indices.tolist()]
-        self.record(torch.cat(pooled))
-        super(RegionStatistic, self).end()
-
-    def _pool(self, index: int) -> Tensor:
-        """Features (A, L, D) of one picture's regions."""
-        sample, backbone = self.samples[index], self.backbone
-        if not sample.annotations:
-            self._categories.append(torch.empty(0, dtype=torch.int64))
-            return torch.empty(0, backbone.depth, backbone.width)
-        tokens = dense_features(backbone, sample.load(), protocol="paper").cpu()  # (L, h, w, D)
-        grid = (tokens.shape[1], tokens.shape[2])
-        size = dense_size(
-            sample.annotations[0].decode().shape,
-            backbone.preprocessing.size,
-            backbone.patch,
-        )
-        coverage = torch.stack([_resized(annotation.decode(), size) for annotation in sample.annotations])
-        weights = region_weights(coverage, grid)  # (A, N)
-        inside = weights.sum(-1) > 0
-        categories = torch.tensor([annotation.category for annotation in sample.annotations])
-        self._categories.append(categories[inside])
-        self._outside += int((~inside).sum())
-        return torch.einsum("an,lnd->ald", weights[inside], tokens.flatten(1, 2))
+    Tiles are the published ones; the protocol decides how masks come to the grid.
+    """
+    pooled, categories, images, outside, read = [], [], [], 0, []
+    for index in units:
+        try:
+            features, category, lost = _pool(backbone, samples[index], protocol)
+        except BadImage as error:
+            skipped.add(samples[index].id, error.reason)
+            continue
+        read.append(index)
+        pooled.append(features)
+        categories.append(category)
+        images.append(torch.full((len(category),), index))
+        outside += lost
+    state: dict[str, Tensor] = {"indices": torch.tensor(read, dtype=torch.int64)}
+    if not read:
+        return state
+    layers = torch.cat(pooled).unbind(1)
+    state |= {f"row/features/{layer}": rows.contiguous() for layer, rows in enumerate(layers)}
+    return state | {
+        "row/category": torch.cat(categories),
+        "row/image": torch.cat(images),
+        "sum/outside": torch.tensor(outside, dtype=torch.float64),
+    }
 
 
-def _resized(region: np.ndarray, size: tuple[int, int]) -> Tensor:
+def _pool(backbone: Backbone, sample: Sample, protocol: str) -> tuple[Tensor, Tensor, int]:
+    """Features (A, L, D) of one image's regions, their categories, and how many regions have no pixel."""
+    if not sample.annotations:
+        return torch.empty(0, backbone.depth, backbone.width), torch.empty(0, dtype=torch.int64), 0
+    tokens = dense_features(backbone, sample.load(), protocol="paper").cpu()  # (L, h, w, D)
+    grid = (tokens.shape[1], tokens.shape[2])
+    masks = [annotation.decode() for annotation in sample.annotations]
+    size = dense_size(masks[0].shape, backbone.preprocessing.size, backbone.patch)
+    reduced = [cells_paper(mask, grid) if protocol == "paper" else _resized(mask, size) for mask in masks]
+    weights = region_weights(torch.from_numpy(np.stack(reduced)), grid)  # (A, N)
+    inside = weights.sum(-1) > 0
+    categories = torch.tensor([annotation.category for annotation in sample.annotations])
+    features = torch.einsum("an,lnd->ald", weights[inside], tokens.flatten(1, 2))
+    return features, categories[inside], int((~inside).sum())
+
+
+def _resized(region: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     """The share of each pixel that a region covers after resizing: bool (H, W) -> uint8 (h, w), 0..255."""
     mask = Image.fromarray(region.view(np.uint8) * np.uint8(255))
-    return torch.from_numpy(np.array(mask.resize((size[1], size[0]), Image.Resampling.BOX)))
+    return np.asarray(mask.resize((size[1], size[0]), Image.Resampling.BOX))

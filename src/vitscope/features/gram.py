@@ -1,4 +1,4 @@
-"""Gram matrices of features: inner products between pictures, exact enough to be centred."""
+"""Gram matrices of features: inner products between images, exact enough to be centred."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from vitscope.features.hsic import u_centre
 from vitscope.models.layout import TokenLayout
 
-CONSTANT = 1e-10  # variance over squared size below which features count as the same for all pictures
+CONSTANT = 1e-10  # variance over squared size below which features count as the same for all images
 CANCELLATION = 0.02  # variance over squared size below which the plain product would lose digits
 CHUNK = 1 << 18  # numbers that are subtracted and multiplied at a time on a CPU: what stays in its cache
 _thread = threading.local()
@@ -23,9 +23,9 @@ def token_kinds(layout: TokenLayout) -> tuple[str, ...]:
 
 
 def gram(x: Tensor) -> Tensor:
-    """Inner products of m pictures, summed over tokens: (m, t, D) -> (m, m), exact enough to be centred in float64.
+    """Inner products of m images, summed over tokens: (m, t, D) -> (m, m), exact enough to be centred in float64.
 
-    The product is taken in float32 in one go. Where pictures vary little against the size of their features, that
+    The product is taken in float32 in one go. Where images vary little against the size of their features, that
     would lose the digits that matter: there the differences x_i - x_0 are multiplied (features that are equal then give
     exact zeros), and the offset is put back in float64.
     """
@@ -74,7 +74,7 @@ def token_grams(layers: Sequence[Sequence[Tensor]], layout: TokenLayout) -> Tens
 
 
 def centre(grams: Tensor, *, scaled: bool = False) -> Tensor:
-    """U-centred Grams, (..., m, m) float64; zeros where features are the same for all pictures.
+    """U-centred Grams, (..., m, m) float64; zeros where features are the same for all images.
 
     scaled: divided by the range (largest minus smallest entry, diagonal included) of the plain Gram, as published.
     """

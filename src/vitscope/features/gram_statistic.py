@@ -1,4 +1,4 @@
-"""Grams of every layer, block by block of pictures: what CKA between any models is computed from later."""
+"""Grams of every layer, block by block of images: what CKA between any models is computed from later."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from vitscope.errors import BadData
+from vitscope.core.errors import BadData
 from vitscope.features.blocks import BlockRows, BlockStatistic
 from vitscope.features.gram import part_grams, token_grams, token_kinds
 from vitscope.features.hsic import LEAST
 from vitscope.models.layout import TokenLayout
 
-MOST_PICTURES = 8192  # whose Grams are kept: 55 MB for ViT-B; intervals are a few thousandths wide by then
+MOST_IMAGES = 8192  # whose Grams are kept: 55 MB for ViT-B; intervals are a few thousandths wide by then
 
 
 @dataclass(frozen=True)
 class Grams:
     """Packed, U-centred Grams of one model: everything that CKA with another model needs.
 
-    packed: kind of tokens -> (blocks, sites, size (size - 1) / 2) float32; members: (blocks, size) bool, which pictures
-    are there; numbers: (blocks,); sites: a name per site, in order of depth; unused: pictures that are in no block.
+    packed: kind of tokens -> (blocks, sites, size (size - 1) / 2) float32; members: (blocks, size) bool, which images
+    are there; numbers: (blocks,); sites: a name per site, in order of depth; unused: images that are in no block.
     """
 
     size: int
@@ -35,9 +35,9 @@ class Grams:
 
 
 class GramStatistic(BlockStatistic):
-    """Grams of every block's output, per block of pictures and kind of tokens.
+    """Grams of every block's output, per block of images and kind of tokens.
 
-    Of a long list only the first `MOST_PICTURES` count, so that what is kept stays small; the list is in a random order
+    Of a long list only the first `MOST_IMAGES` count, so that what is kept stays small; the list is in a random order
     (with published scaling it is in class order, and all count).
     """
 
@@ -53,7 +53,7 @@ class GramStatistic(BlockStatistic):
         return tuple(f"block {layer + 1}" for layer in range(self.depth))
 
     def usable(self) -> Iterator[BlockRows]:
-        most = math.inf if self.scaled else MOST_PICTURES // self.block
+        most = math.inf if self.scaled else MOST_IMAGES // self.block
         return (block for block in super().usable() if block.number < most)
 
     def tokens(self, layer: int, x: Tensor) -> None:
@@ -77,10 +77,10 @@ class GramStatistic(BlockStatistic):
         super().end()
 
     def result(self) -> Grams:
-        if "number" not in self._rows:
-            raise BadData(f"{self.count} pictures are too few for CKA: it takes at least {LEAST}")
-        order = torch.cat(self._rows["number"]).argsort()
-        rows = {name: torch.cat(values)[order] for name, values in self._rows.items()}
+        if not self.has_rows("number"):
+            raise BadData(f"{self.count} images are too few for CKA: it takes at least {LEAST}")
+        order = self.joined("number").argsort()
+        rows = {name: self.joined(name)[order] for name in self._rows}
         members = rows["members"].bool()
         return Grams(
             size=self.block,

@@ -11,18 +11,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-LEAST = 4  # pictures: below, the unbiased estimate does not exist
+LEAST = 4  # images: below, the unbiased estimate does not exist
 
 
 def u_centre(gram: Tensor) -> Tensor:
     """U-centred Gram matrices. gram: (..., n, n) symmetric, n >= 4; its diagonal is ignored.
 
-    >>> u_centre(torch.ones(4, 4)).abs().max().item()  # features that do not depend on the picture
+    >>> u_centre(torch.ones(4, 4)).abs().max().item()  # features that do not depend on the image
     0.0
     """
     n = gram.shape[-1]
     if n < LEAST:
-        raise ValueError(f"{n} pictures are too few for an unbiased HSIC: it takes {LEAST}")
+        raise ValueError(f"{n} images are too few for an unbiased HSIC: it takes {LEAST}")
     diagonal = torch.eye(n, dtype=torch.bool, device=gram.device)
     hollow = gram.masked_fill(diagonal, 0)
     rows = hollow.sum(-1) / (n - 2)  # (..., n)
@@ -32,7 +32,7 @@ def u_centre(gram: Tensor) -> Tensor:
 
 
 def hsic(gram_x: Tensor, gram_y: Tensor) -> Tensor:
-    """Unbiased HSIC of two Grams (..., n, n) of the same n pictures: (...)."""
+    """Unbiased HSIC of two Grams (..., n, n) of the same n images: (...)."""
     n = gram_x.shape[-1]
     return (u_centre(gram_x) * u_centre(gram_y)).sum((-1, -2)) / (n * (n - 3))
 

@@ -79,7 +79,8 @@ def _distances(x: Tensor, squares: Tensor, candidates: Tensor) -> Tensor:
     """Squared distances of all points to candidates (R, c), which are points: (R, c, n)."""
     flat = candidates.flatten()
     out = squares[flat, None] - 2 * (x[flat] @ x.T)
-    return (out + squares).clamp_min_(0).unflatten(0, candidates.shape)
+    found: Tensor = (out + squares).clamp_min_(0).unflatten(0, candidates.shape)
+    return found
 
 
 def _assign(x: Tensor, squares: Tensor, centres: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""Mutual nearest neighbours: do two models find the same pictures most alike?"""
+"""Mutual nearest neighbours: do two models find the same images most alike?"""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ NEIGHBOURS = 10
 
 
 def mutual_neighbours(x: Tensor, y: Tensor, k: int = NEIGHBOURS) -> float:
-    """Mean share of each picture's k nearest neighbours (by cosine) that both models have in common.
+    """Mean share of each image's k nearest neighbours (by cosine) that both models have in common.
 
     x: (n, D1), y: (n, D2), n > k. Chance gives k / (n - 1). NaN for constant features: there all are as near.
     """
     if len(x) <= k:
-        raise ValueError(f"{len(x)} pictures have no {k} neighbours each")
+        raise ValueError(f"{len(x)} images have no {k} neighbours each")
     if bool((x == x[0]).all()) or bool((y == y[0]).all()):
         return float("nan")
     near_x, near_y = nearest(x, k), nearest(y, k)  # (n, k)

@@ -1,97 +1,88 @@
-"""One vector per annotated region (object or part) and layer: the mask-weighted mean of the spatial tokens."""
+"""The analysis of objects and parts: clusters of mask-pooled features against categories, layer by layer."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
 
-import torch
+from pydantic import Field
 from torch import Tensor
-from torch.nn import functional as F
 
-from vitscope.data.batches import Batch
-from vitscope.errors import BadData
-from vitscope.models.layout import Grid, TokenLayout
-from vitscope.statistic import Statistic
+from vitscope.core.analysis import Analysis, Drive, Found, Measure, Outcome, Pass, Stream, Watch, shards_of
+from vitscope.features.clustering import LONELY, cluster_layers, cluster_tables, clustering_refusal, single_members
+from vitscope.features.dense_regions import dense_regions
+from vitscope.features.regions import Regions, RegionStatistic
+
+if TYPE_CHECKING:
+    from vitscope.data.batches import SkippedImages
+    from vitscope.data.dataset import MaskSet
+    from vitscope.models.backbone import Backbone
+    from vitscope.models.shape import ModelShape
+
+CLUSTERS_PAPER = 80  # COCO's categories; as published, of PartImageNet's parts too
+DENSE_TILES = 6  # forward passes per image of a dense extraction, about
 
 
-def region_weights(coverage: Tensor, grid: Grid) -> Tensor:
-    """How much each token belongs to each region: (A, h_px, w_px), any scale -> (A, N), rows sum to 1.
+class Objects(Analysis):
+    """Do features of an object, or of a part, lie together? Clusters of mask-pooled features against categories.
 
-    A token's weight is the share of its cell that the region covers. A region without any pixel has a row of zeros.
-
-    >>> region_weights(torch.tensor([[[1.0, 1, 0, 0], [1, 1, 1, 1]]]), grid=(1, 2)).tolist()  # covers 1 and 1/2
-    [[0.666..., 0.333...]]
+    `corrected`: features of length 1, a token weighs by how much of its cell the region covers, as many clusters as
+    categories. `paper`: raw features, weights by a bicubic filter in 8 bits, always 80 clusters.
+    dense: regions are pooled from tiles at twice the size, as published; several forward passes per image.
     """
-    cells = F.adaptive_avg_pool2d(coverage.unsqueeze(1).float(), grid).flatten(1)  # (A, N)
-    total = cells.sum(-1, keepdim=True)
-    return torch.where(total > 0, cells / total, torch.zeros(()))
 
+    name = "objects"
+    title = "object and part clusters"
+    domain = "what"
+    kind = "masks"
+    measures = (
+        Measure("purity", "purity", "share of regions in clusters whose most frequent category is theirs"),
+        Measure("nmi", "NMI", "mutual information of clusters and categories, normalised"),
+        Measure("ari", "ARI", "agreement of clusters and categories beyond chance"),
+    )
 
-@dataclass(frozen=True)
-class Regions:
-    """All regions of all pictures, ordered by picture. outside: regions without a pixel inside the crop."""
+    protocol: Literal["corrected", "paper"] = "corrected"
+    cluster_seeds: int = Field(3, ge=1, description="Runs of k-means, each the best of ten initialisations")
+    dense: bool = Field(False, description="Pool regions from tiles at twice the size")
 
-    features: Tensor  # (A, L, D) float32
-    category: Tensor  # (A,)
-    picture: Tensor  # (A,): positions in the sample list
-    outside: int
+    def passes(self, dataset: MaskSet, shape: ModelShape) -> Sequence[Pass]:
+        if self.dense:
+            return [Drive((DENSE_TILES,) * len(dataset.samples), shards_of(len(dataset.samples)))]
+        return [Stream(dataset.shuffled, (Watch.by(RegionStatistic, protocol=self.protocol),))]
 
+    def drive(self, backbone: Backbone, dataset: MaskSet, units: range, skipped: SkippedImages) -> Mapping[str, Tensor]:
+        return dense_regions(backbone, dataset.shuffled, units, skipped, self.protocol)
 
-class RegionStatistic(Statistic):
-    """Mask-pooled features of every region and layer. Needs batches with annotations."""
+    def reduce(self, dataset: MaskSet, found: Found) -> Outcome:
+        if self.dense:
+            seen = RegionStatistic(found.shape.layout)
+            for _, state in found.states():
+                part = RegionStatistic(found.shape.layout)
+                part.load_state(state)
+                seen.merge(part)
+        else:
+            seen = found.statistic("regions")
+        return self._clusters(seen.result(dataset.order))
 
-    name = "regions"
-    wants = frozenset({"tokens"})
-    needs_annotations = True
-
-    def __init__(self, layout: TokenLayout) -> None:
-        super().__init__()
-        self.layout = layout
-        self._weights: list[Tensor] = []  # per picture of the batch (A, N), regions inside the crop only
-        self._categories: list[Tensor] = []
-        self._outside = 0
-        self._layers: list[Tensor] = []
-
-    def begin(self, batch: Batch) -> None:
-        super().begin(batch)
-        assert batch.annotations is not None, "regions need masks"
-        self._weights, self._categories, self._outside, self._layers = [], [], 0, []
-        for annotation in batch.annotations:
-            weights = region_weights(annotation.coverage, self.layout.grid)
-            inside = weights.sum(-1) > 0
-            self._weights.append(weights[inside])
-            self._categories.append(annotation.categories[inside])
-            self._outside += int((~inside).sum())
-
-    def tokens(self, layer: int, x: Tensor) -> None:
-        spatial = x[:, self.layout.prefix :]
-        pooled = [
-            (weights.to(x.device) @ tokens.float()).cpu()  # (A, D)
-            for weights, tokens in zip(self._weights, spatial, strict=True)
-            if len(weights)
-        ]
-        self._layers.append(torch.cat(pooled) if pooled else torch.empty(0, x.shape[-1]))
-
-    def end(self) -> None:
-        self.record(torch.stack(self._layers, dim=1))
-        super().end()
-
-    def record(self, features: Tensor) -> None:
-        """Take in the features (A, L, D) of the batch's regions, picture by picture."""
-        if not torch.isfinite(features).all():
-            raise BadData(f"features of regions near {self.batch.ids[0]} are NaN or infinite: check the weights")
-        counts = torch.tensor([len(categories) for categories in self._categories])
-        self.put("features", features)
-        self.put("category", torch.cat(self._categories))
-        self.put("picture", self.batch.indices.repeat_interleave(counts))
-        self.add("outside", torch.tensor(self._outside))
-
-    def result(self) -> Regions:
-        picture = torch.cat(self._rows["picture"])
-        order = picture.argsort(stable=True)  # the regions of a picture always come together and in order
-        return Regions(
-            features=torch.cat(self._rows["features"])[order],
-            category=torch.cat(self._rows["category"])[order],
-            picture=picture[order],
-            outside=int(self.sum_of("outside")),
-        )
+    def _clusters(self, regions: Regions) -> Outcome:
+        outcome = Outcome()
+        if regions.outside:
+            outcome.notes.append(f"{{model}}: {regions.outside} regions lie outside the crop and were left out")
+        if not len(regions.category):
+            outcome.notes.append("{model}: no region lies inside any crop: there are no region clusters")
+            return outcome
+        if refusal := clustering_refusal(regions.category):
+            outcome.notes.append(f"regions are not clustered: {refusal}")
+            return outcome
+        if lonely := single_members(regions.category):
+            words = "categories have" if lonely > 1 else "category has"
+            outcome.notes.append(f"{lonely} {words} a single region: {LONELY}")
+        k, n = CLUSTERS_PAPER if self.protocol == "paper" else None, len(regions.category)
+        if k and n < k:
+            outcome.notes.append(f"regions are not clustered under paper: {n} are too few for its {k} clusters")
+            return outcome
+        layers = (regions.layers(layer) for layer in range(regions.depth))
+        found = cluster_layers(layers, regions.category, k=k, protocol=self.protocol, seeds=self.cluster_seeds)
+        variant = "regions, dense" if self.dense else "regions"
+        outcome.tables += cluster_tables(found, variant, n, self.protocol)
+        return outcome

@@ -1,22 +1,29 @@
-"""One vector per picture and layer: CLS, the mean or the maximum of the spatial tokens, or all tokens as they are."""
+"""One vector per image and layer: CLS, the mean or the maximum of the spatial tokens, or all tokens as they are."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from vitscope.errors import BadData, VitscopeError
+from vitscope.core.analysis import Watch
+from vitscope.core.errors import BadData, VitscopeError
+from vitscope.core.statistic import Statistic
 from vitscope.models.layout import TokenLayout
-from vitscope.statistic import Statistic
+
+if TYPE_CHECKING:
+    from vitscope.models.shape import ModelShape
 
 POOLINGS = ("cls", "mean", "max", "tokens")
+DTYPES = {"float16": torch.float16, "float32": torch.float32}
+MOST_FLOAT32 = 100_000  # images: of ImageNet, ViT-B's features take 47 GB in half precision
 HALF_LIMIT = torch.finfo(torch.float16).max
 
 
 def pool(tokens: Tensor, layout: TokenLayout, pooling: str) -> Tensor:
-    """Pool the tokens of pictures. tokens: (B, T, D) -> (B, D); for pooling "tokens": (B, T, D) unchanged.
+    """Pool the tokens of images. tokens: (B, T, D) -> (B, D); for pooling "tokens": (B, T, D) unchanged.
 
     >>> pool(torch.tensor([[[9.0], [1.0], [3.0]]]), TokenLayout(grid=(1, 2)), "mean").tolist()  # without CLS
     [[2.0]]
@@ -45,7 +52,7 @@ def check_poolings(poolings: Sequence[str], layout: TokenLayout, name: str) -> t
 
 
 class PooledStatistic(Statistic):
-    """Pooled features of every layer of every picture, kept in memory: use it on as many pictures as fit.
+    """Pooled features of every layer of every image, a row of each: `cls/0` is the first layer's CLS tokens (n, D).
 
     result(): pooling -> (n, L, D) in `dtype`, in the order of the sample list; (n, L, T, D) for "tokens".
     """
@@ -54,12 +61,18 @@ class PooledStatistic(Statistic):
     wants = frozenset({"tokens"})
 
     def __init__(
-        self, layout: TokenLayout, poolings: Sequence[str] = ("cls", "mean"), dtype: torch.dtype = torch.float32
+        self, layout: TokenLayout, poolings: Sequence[str] = ("cls", "mean"), dtype: str | torch.dtype = torch.float32
     ) -> None:
         super().__init__()
-        self.layout, self.dtype = layout, dtype
+        self.layout, self.dtype = layout, DTYPES[dtype] if isinstance(dtype, str) else dtype
         self.poolings = tuple(poolings)
         self._pending: dict[str, list[Tensor]] = {}
+
+    @classmethod
+    def of(cls, shape: ModelShape, **settings: Any) -> PooledStatistic:
+        """A model without CLS has no "cls" features."""
+        poolings = check_poolings(settings.pop("poolings", ("cls", "mean")), shape.layout, "the model")
+        return cls(shape.layout, poolings, **settings)
 
     def tokens(self, layer: int, x: Tensor) -> None:
         for pooling in self.poolings:
@@ -71,7 +84,8 @@ class PooledStatistic(Statistic):
         for pooling, layers in self._pending.items():
             features = torch.stack(layers, dim=1).cpu()  # (B, L, ..., D)
             self._check(features)
-            self.put(pooling, features.to(self.dtype))
+            for layer, rows in enumerate(features.to(self.dtype).unbind(1)):
+                self.put(f"{pooling}/{layer}", rows)
         self._pending.clear()
         super().end()
 
@@ -79,16 +93,26 @@ class PooledStatistic(Statistic):
         largest = features.flatten(2).abs().amax(-1)  # (B, L); NaN if there is one
         bad = ~torch.isfinite(largest)
         if bad.any():
-            picture, layer = bad.nonzero()[0].tolist()
+            image, layer = bad.nonzero()[0].tolist()
             raise BadData(
-                f"layer {layer + 1} gives NaN or infinite features for {self.batch.ids[picture]}: check the weights"
+                f"layer {layer + 1} gives NaN or infinite features for {self.batch.ids[image]}: check the weights"
             )
         if self.dtype == torch.float16 and largest.max() > HALF_LIMIT:
-            picture, layer = (largest > HALF_LIMIT).nonzero()[0].tolist()
+            image, layer = (largest > HALF_LIMIT).nonzero()[0].tolist()
             raise VitscopeError(
-                f"features of layer {layer + 1} reach {largest.max().item():.3g} for {self.batch.ids[picture]}, more "
+                f"features of layer {layer + 1} reach {largest.max().item():.3g} for {self.batch.ids[image]}, more "
                 f"than float16 can hold: store them as float32"
             )
 
     def result(self) -> dict[str, Tensor]:
-        return {pooling: self.rows_of(pooling) for pooling in self.poolings}
+        depth = 1 + max(int(name.partition("/")[2]) for name in self._rows)
+        return {
+            pooling: torch.stack([self.rows_of(f"{pooling}/{layer}") for layer in range(depth)], dim=1)
+            for pooling in self.poolings
+        }
+
+
+def pooled(samples: Sequence[Any], poolings: Sequence[str] = ("cls", "mean"), dtype: str = "auto") -> Watch:
+    """What watches a stream whose pooled features are wanted. dtype: float32, or float16 for very long lists."""
+    chosen = ("float16" if len(samples) > MOST_FLOAT32 else "float32") if dtype == "auto" else dtype
+    return Watch.by(PooledStatistic, poolings=tuple(poolings), dtype=chosen)

@@ -15,7 +15,7 @@ def pca(features: Tensor, dimensions: int = 2) -> tuple[Tensor, Tensor]:
     """Principal components: (n, D) -> coordinates (n, dimensions) and the share of variance of each (dimensions,).
 
     Signs are fixed (the largest coordinate of each component is positive), so that the same features give the same
-    picture. Constant features give zeros.
+    image. Constant features give zeros.
     """
     x = features.double() - features.double().mean(0)
     if not x.any() or min(x.shape) < 1:
@@ -32,7 +32,7 @@ def pca(features: Tensor, dimensions: int = 2) -> tuple[Tensor, Tensor]:
 
 
 def tsne(features: Tensor, *, seed: int = 0) -> Tensor | None:
-    """t-SNE coordinates (n, 2) of features scaled to length 1, started from PCA; None for fewer than 10 pictures."""
+    """t-SNE coordinates (n, 2) of features scaled to length 1, started from PCA; None for fewer than 10 images."""
     if len(features) < LEAST_FOR_TSNE:
         return None
     x = torch.nn.functional.normalize(features.float(), dim=1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from vitscope.bootstrap import RESAMPLES, percentile_interval, resampling_counts
+from vitscope.core.bootstrap import RESAMPLES, percentile_interval, resampling_counts
 from vitscope.features.blocks import BlockRows, BlockStatistic
 from vitscope.features.cka import BOOTSTRAP_FROM, GROUPS
 from vitscope.features.gram import part_grams, token_grams, token_kinds
@@ -16,7 +16,7 @@ from vitscope.models.trace import PARTS
 
 
 def norm_ratio(skip: Tensor, branch: Tensor) -> Tensor:
-    """|skip| / |branch| of each picture from Grams (..., m, m), whose diagonals are squared norms: (..., m).
+    """|skip| / |branch| of each image from Grams (..., m, m), whose diagonals are squared norms: (..., m).
 
     NaN where the branch adds nothing.
     """
@@ -39,7 +39,7 @@ class Residual:
 
 
 class ResidualStatistic(BlockStatistic):
-    """Norm ratios per picture; sums, over groups of blocks, of what CKA of skip with branch is made of."""
+    """Norm ratios per image; sums, over groups of blocks, of what CKA of skip with branch is made of."""
 
     name = "residual"
     wants = frozenset({"branches"})

@@ -1,4 +1,4 @@
-"""Representational similarity analysis: do two models find the same pictures far apart?"""
+"""Representational similarity analysis: do two models find the same images far apart?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def rsa(x: Tensor, y: Tensor) -> float:
-    """Spearman correlation of the distances between all pairs of pictures. x: (n, D1), y: (n, D2).
+    """Spearman correlation of the distances between all pairs of images. x: (n, D1), y: (n, D2).
 
     Distances are Euclidean, so that the score does not depend on the axes features are written in (correlation
     distance does). NaN for constant features.

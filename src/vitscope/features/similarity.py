@@ -1,4 +1,4 @@
-"""The similarities between two models' features of the same pictures, by name, with what they must not depend on."""
+"""The similarities between two models' features of the same images, by name, with what they must not depend on."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from vitscope.features.neighbours import NEIGHBOURS, mutual_neighbours
 from vitscope.features.procrustes import procrustes
 from vitscope.features.rsa import rsa
 
-PERMUTATIONS = 3  # a mean over all pictures hardly differs between permutations
+PERMUTATIONS = 3  # a mean over all images hardly differs between permutations
 
 
 @dataclass(frozen=True)
 class Similarity:
-    """A number for two sets of features (n, D1), (n, D2) of the same n pictures; 1 for a set with itself.
+    """A number for two sets of features (n, D1), (n, D2) of the same n images; 1 for a set with itself.
 
     invariances: "orthogonal" (rotating or reflecting the features of one side), "scaling" (multiplying them by a
-    positive number), "translation" (adding a vector), "permutation" (reordering the pictures of both sides). Tests
+    positive number), "translation" (adding a vector), "permutation" (reordering the images of both sides). Tests
     hold every similarity to what it declares.
     """
 
@@ -29,7 +29,7 @@ class Similarity:
     title: str
     function: Callable[[Tensor, Tensor], float]
     invariances: frozenset[str]
-    least: int  # pictures
+    least: int  # images
 
 
 def cka_similarity(x: Tensor, y: Tensor) -> float:
@@ -50,7 +50,7 @@ SIMILARITIES = {
 
 
 def null_mean(similarity: Similarity, x: Tensor, y: Tensor, *, seed: int = 0) -> float:
-    """The mean score when the pictures of one side are permuted: what unrelated features of this kind get."""
+    """The mean score when the images of one side are permuted: what unrelated features of this kind get."""
     generator = torch.Generator().manual_seed(seed)
     scores = [similarity.function(x, y[torch.randperm(len(y), generator=generator)]) for _ in range(PERMUTATIONS)]
     return sum(scores) / len(scores)

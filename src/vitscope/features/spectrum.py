@@ -22,7 +22,8 @@ def effective_rank(features: Tensor) -> float:
     if not len(values):
         return float("nan")
     share = values / values.sum()
-    return (-(share * share.log()).sum()).exp().item()
+    found: float = (-(share * share.log()).sum()).exp().item()
+    return found
 
 
 def intrinsic_dimension(features: Tensor, *, rows: int = 1024) -> float:

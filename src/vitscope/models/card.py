@@ -6,7 +6,7 @@ weights = "checkpoint.pth"                 # relative to the card
 teaching = "dino"                          # fs clip dino moco mae beit none other
 [options]                                  # keyword arguments of the architecture (optional)
 img_size = 96
-[preprocessing]                            # optional: timm's for the architecture otherwise
+[preprocessing]                            # optional: of a recognised format its own, else timm's for the architecture
 size = [96, 96]
 mean = [0.485, 0.456, 0.406]
 std = [0.229, 0.224, 0.225]
@@ -15,58 +15,70 @@ std = [0.229, 0.224, 0.225]
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from vitscope.errors import VitscopeError
-from vitscope.teachings import TEACHINGS
+from vitscope.core.errors import VitscopeError, shorten
+from vitscope.core.reading import path_problem, read_toml
+from vitscope.core.teachings import TEACHINGS
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+Pixels = Annotated[int, Field(strict=True, ge=1, le=4096)]
+# Of pixel values between 0 and 1: a mean of 123.7 is one of values up to 255, and would load and mean nothing.
+Mean = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
+Spread = Annotated[float, Field(strict=True, ge=0.001, le=10, allow_inf_nan=False)]
 
-LARGEST_CARD = 1 << 20  # bytes: a card is a page of text
+
+def shown_text(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("line breaks and control characters cannot be shown: use plain text")
+    return text
+
+
+# Figures, tables and file names are made of it.
+Title = Annotated[str, Field(max_length=200), AfterValidator(shown_text)]
 
 
 class CardPreprocessing(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
-    size: tuple[int, int] | None = None
-    mean: tuple[float, float, float] | None = None
-    std: tuple[float, float, float] | None = None
-    interpolation: str | None = None
+    size: tuple[Pixels, Pixels] | None = None
+    mean: tuple[Mean, Mean, Mean] | None = None
+    std: tuple[Spread, Spread, Spread] | None = None
+    interpolation: Literal["bicubic", "bilinear", "nearest"] | None = None
 
 
 class ModelCard(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
-    name: str = Field(min_length=1)
-    architecture: str = Field(min_length=1)
+    name: Title = Field(min_length=1)
+    architecture: Title = Field(min_length=1)
     weights: Path
     teaching: str = "other"
-    title: str = ""
+    title: Title = ""
     options: dict[str, Any] = {}
     preprocessing: CardPreprocessing = CardPreprocessing()
     provenance: dict[str, Any] = {}
 
+    @field_validator("weights")
+    @classmethod
+    def _possible(cls, path: Path) -> Path:
+        if problem := path_problem(path):
+            raise ValueError(f"the path {problem}")
+        return path
+
 
 def read_card(path: Path) -> ModelCard:
     """Read and validate a card; its weights path is resolved against the card's folder."""
+    values = read_toml(path)
     try:
-        if path.stat().st_size > LARGEST_CARD:
-            raise VitscopeError(f"{path} is too large to be a model card (a small TOML file)")
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
         card = ModelCard.model_validate(values)
-    except OSError as error:
-        raise VitscopeError(f"cannot read model card {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise VitscopeError(f"{path} is not a valid TOML model card: {error}") from error
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise VitscopeError(f"model card {path}: {where}: {first['msg']}") from error
+        where = shorten(".".join(str(part) for part in first["loc"]))
+        message = first["msg"].removeprefix("Value error, ")
+        raise VitscopeError(f"model card {path}: {where}: {message}") from error
     if card.teaching not in TEACHINGS:
-        raise VitscopeError(f"model card {path}: teaching '{card.teaching}' is not one of {', '.join(TEACHINGS)}")
+        raise VitscopeError(
+            f"model card {path}: teaching '{shorten(card.teaching)}' is not one of {', '.join(TEACHINGS)}"
+        )
     return card.model_copy(update={"weights": path.parent / card.weights})

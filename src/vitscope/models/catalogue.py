@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from vitscope.models.preprocessing import CLIP, HALF, IMAGENET, Triple
+from vitscope.data.preprocessing import CLIP, HALF, IMAGENET, Triple
 
 _DINO_URL = "https://dl.fbaipublicfiles.com/dino"
 _MOCO_URL = "https://dl.fbaipublicfiles.com/moco-v3"
@@ -20,11 +20,11 @@ _BEIT_URL = "https://github.com/microsoft/unilm/tree/master/beit"
 
 @dataclass(frozen=True)
 class Entry:
-    """One model: its architecture, where its weights come from, how pictures reach it, how it was taught."""
+    """One model: its architecture, where its weights come from, how images reach it, how it was taught."""
 
     name: str
     architecture: str  # timm architecture name
-    teaching: str  # key of vitscope.teachings
+    teaching: str  # key of vitscope.core.teachings
     title: str
     hub: str | None = None  # Hugging Face repository with timm weights
     files: tuple[str, ...] = ()  # official file names that are recognised in the weights folder

@@ -57,3 +57,8 @@ def _listing(entry: Entry) -> Listing:
         how=str(found) if found else remedy(entry),
         source=entry.hub or entry.files[0],
     )
+
+
+def list_models(pattern: str = "*") -> list[str]:
+    """Names of models that match a pattern, such as "zoo/*" or "dino*"."""
+    return [listing.name for listing in listings(pattern)]

@@ -2,7 +2,7 @@
 
 `noise:<arch>` normalises each source's attention to sum 1. `noise-paper:<arch>` is what was published: divided by the
 mean over *sources*, so that rows sum to about T and columns to T; only for comparing numbers. Both are seeded by the
-picture's own bytes, so that an image always meets the same noise, in whatever batch or process.
+image's own bytes, so that an image always meets the same noise, in whatever batch or process.
 """
 
 from __future__ import annotations
@@ -11,6 +11,10 @@ import hashlib
 
 import torch
 from torch import Tensor, nn
+
+from vitscope.core.errors import UnsupportedModel
+
+PARTS = ("embed_dim", "num_prefix_tokens", "cls_token", "patch_embed", "blocks")  # of a plain ViT
 
 
 class NoiseAttention(nn.Module):
@@ -42,7 +46,8 @@ class NoiseBlock(nn.Module):
         self.norm1(x)
         x = x + self.drop_path1(self._features(x, generators) - x)
         self.norm2(x)
-        return x + self.drop_path2(self._features(x, generators) - x)
+        found: Tensor = x + self.drop_path2(self._features(x, generators) - x)
+        return found
 
     def _features(self, x: Tensor, generators: list[torch.Generator]) -> Tensor:
         return torch.stack([torch.rand(x.shape[1], self.width, generator=g) for g in generators]).to(x.device)
@@ -53,12 +58,20 @@ class NoiseTransformer(nn.Module):
 
     def __init__(self, like: nn.Module, *, published: bool, seed: int = 0) -> None:
         super().__init__()
+        if missing := [part for part in PARTS if not hasattr(like, part)]:
+            raise UnsupportedModel(
+                f"{type(like).__name__} has no {missing[0]}: noise takes the shape of plain ViTs only"
+            )
         self.embed_dim: int = like.embed_dim  # type: ignore[assignment]
         self.num_prefix_tokens: int = like.num_prefix_tokens  # type: ignore[assignment]
         self.cls_token = like.cls_token
         self.patch_embed = like.patch_embed
         self.seed = seed
-        heads = int(like.blocks[0].attn.num_heads)  # type: ignore[index,union-attr]
+        heads = getattr(getattr(like.blocks[0], "attn", None), "num_heads", None)  # type: ignore[index]
+        if not isinstance(heads, int) or not hasattr(self.patch_embed, "patch_size"):
+            raise UnsupportedModel(
+                f"{type(like).__name__} has no heads or patches: noise takes the shape of plain ViTs"
+            )
         depth = len(like.blocks)  # type: ignore[arg-type]
         self.blocks = nn.ModuleList(NoiseBlock(self.embed_dim, heads, published=published) for _ in range(depth))
 

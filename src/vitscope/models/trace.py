@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from vitscope.errors import UnsupportedModel
+from vitscope.core.errors import UnsupportedModel
 from vitscope.models.layout import TokenLayout
 
 SIGNALS = frozenset({"attention", "tokens", "norms", "branches"})

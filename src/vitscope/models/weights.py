@@ -8,7 +8,8 @@ from pathlib import Path
 from huggingface_hub import constants, hf_hub_download, try_to_load_from_cache
 from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
-from vitscope.errors import MissingWeights
+from vitscope.core.errors import MissingWeights
+from vitscope.core.reading import user_path
 from vitscope.models.catalogue import Entry
 
 HUB_FILES = ("model.safetensors", "open_clip_model.safetensors", "pytorch_model.bin", "open_clip_pytorch_model.bin")
@@ -16,7 +17,7 @@ HUB_FILES = ("model.safetensors", "open_clip_model.safetensors", "pytorch_model.
 
 def weights_folder() -> Path:
     """The folder for official weight files: $VITSCOPE_WEIGHTS, or ~/.cache/vitscope/weights."""
-    return Path(os.environ.get("VITSCOPE_WEIGHTS", "~/.cache/vitscope/weights")).expanduser()
+    return user_path(os.environ.get("VITSCOPE_WEIGHTS", "~/.cache/vitscope/weights"))
 
 
 def find_weights(entry: Entry) -> Path | None:

@@ -15,9 +15,10 @@ from torch import Tensor
 
 from vitscope.attention.head_kinds import direction
 from vitscope.attention.kinds import KINDS
+from vitscope.core.files import file_names
+from vitscope.core.results import Results
 from vitscope.report.attention_mosaic import Mosaic
 from vitscope.report.style import FAINT, HEAT, INK, SEQUENTIAL, ModelStyle, model_styles, save_figure, styled
-from vitscope.results import Results
 
 KIND_COLOURS = {  # Okabe-Ito again, but as frames, never as curves
     "cls-bound": "#999999",
@@ -34,15 +35,17 @@ def draw_attention(results: Results, folder: Path, formats: Sequence[str] = ("pn
     figures: dict[str, Figure] = {}
     table = results.table
     with styled():
-        for title, _ in models_of(table.filter(pl.col("measure") == "attention_distance")):
+        titles = [title for title, _ in models_of(table.filter(pl.col("measure") == "attention_distance"))]
+        for title, name in file_names(titles).items():
             maps = {key.removeprefix(f"{title}/"): v for key, v in results.maps.items() if key.startswith(f"{title}/")}
             if "cls" in maps:
-                figures[f"cls-maps-{slug_of(title)}"] = cls_mosaic(title, maps["cls"])
+                figures[f"cls-maps-{name}"] = cls_mosaic(title, maps["cls"])
             else:
                 mosaic = cls_mosaic(title, maps["pure"], "mean over spatial tokens")
-                figures[f"spatial-maps-{slug_of(title)}"] = mosaic
-            figures[f"aligned-{slug_of(title)}"] = aligned_mosaic(title, maps)
-        figures["attention-distance"] = distance_figure(table)
+                figures[f"spatial-maps-{name}"] = mosaic
+            figures[f"aligned-{name}"] = aligned_mosaic(title, maps)
+        if titles:
+            figures["attention-distance"] = distance_figure(table)
         if not table.filter(pl.col("measure") == "saliency_best_head").is_empty():
             figures["saliency"] = saliency_figure(table)
         return [path for name, f in figures.items() for path in save_figure(f, folder, name, formats=formats)]
@@ -51,11 +54,6 @@ def draw_attention(results: Results, folder: Path, formats: Sequence[str] = ("pn
 def models_of(table: pl.DataFrame) -> list[tuple[str, str]]:
     """(title, teaching) of the models, in the order they were studied."""
     return table.select("model", "teaching").unique(maintain_order=True).rows()
-
-
-def slug_of(title: str) -> str:
-    """A file name for a model's title."""
-    return "-".join("".join(c if c.isalnum() else " " for c in title.lower()).split())
 
 
 def cls_mosaic(title: str, maps: Tensor, what: str = "CLS") -> Figure:
@@ -70,7 +68,7 @@ def cls_mosaic(title: str, maps: Tensor, what: str = "CLS") -> Figure:
             values = maps[layer, head].numpy()
             mosaic.show(layer, head, values, cmap=HEAT, vmin=0, vmax=max(values.max(), 3 * values.mean()))
     where = "where CLS looks" if what == "CLS" else f"where attention falls, {what}"
-    return mosaic.titled(title, f"{where} (mean over pictures)")
+    return mosaic.titled(title, f"{where} (mean over images)")
 
 
 def aligned_mosaic(title: str, maps: dict[str, Tensor]) -> Figure:
@@ -156,7 +154,7 @@ def saliency_figure(table: pl.DataFrame) -> Figure:
     figure.suptitle(
         "Does attention find the object?", x=0.07, y=1.02, ha="left", fontsize=11, fontweight="bold", color=INK
     )
-    figure.text(0.07, -0.04, "band: 95 % bootstrap interval over pictures", color=FAINT, fontsize=8)
+    figure.text(0.07, -0.04, "band: 95 % bootstrap interval over images", color=FAINT, fontsize=8)
     figure.tight_layout()
     return figure
 

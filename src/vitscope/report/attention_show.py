@@ -1,4 +1,4 @@
-"""One picture beside its attention maps, model by model."""
+"""One image beside its attention maps, model by model."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from PIL import Image
 from torch import Tensor
 
 from vitscope.attention.rollout import rollout
+from vitscope.core.errors import BadData
+from vitscope.core.files import file_names
 from vitscope.data.decode import BadImage, decode_image
-from vitscope.errors import BadData
 from vitscope.models.backbone import Backbone
-from vitscope.report.attention_figures import slug_of
+from vitscope.models.spec import Spec
 from vitscope.report.style import FAINT, HEAT, INK, save_figure, styled
 
 ROWS, COLUMNS = 6, 12  # at most so many layers and heads in one figure
 
 
 class PictureMaps:
-    """Keeps the attention of a single picture: each head's map, the mean over heads, and the rollout."""
+    """Keeps the attention of a single image: each head's map, the mean over heads, and the rollout."""
 
     wants = frozenset({"attention"})
 
@@ -50,21 +51,28 @@ class PictureMaps:
         return rollout(self._means, source / source.sum())[:, self.layout.prefix :]
 
 
-def draw_picture(backbones: Sequence[Backbone], picture: Path, folder: Path) -> list[Path]:
-    """For every model: the picture, and the maps of some layers and heads laid over nothing but themselves."""
-    try:
-        image = decode_image(picture)
-    except BadImage as error:
-        raise BadData(f"cannot show {picture}: it {error.reason}") from error
+def draw_images(specs: Sequence[Spec], images: Sequence[Path], folder: Path, device: str = "auto") -> list[Path]:
+    """For every model and image: the image, and the maps of some layers and heads."""
+    decoded = []
+    for path in images:
+        try:
+            decoded.append(decode_image(path))
+        except BadImage as error:
+            raise BadData(f"cannot show {path}: it {error.reason}") from error
+    names = file_names(
+        [(path, spec.title) for path in images for spec in specs], lambda pair: f"{pair[0].stem} {pair[1]}"
+    )
     written = []
-    for backbone in backbones:
-        seen = backbone.preprocessing.geometry(image)
-        maps = PictureMaps(backbone)
-        pixels = torch.from_numpy(np.array(seen)).permute(2, 0, 1).unsqueeze(0)
-        backbone.trace(pixels, [maps])
-        with styled():
-            figure = picture_figure(backbone, seen, maps, picture.name)
-            written += save_figure(figure, folder, f"show-{slug_of(picture.stem)}-{slug_of(backbone.title)}")
+    for spec in specs:
+        backbone = spec.load(device)
+        for path, image in zip(images, decoded, strict=True):
+            seen = backbone.preprocessing.geometry(image)
+            maps = PictureMaps(backbone)
+            pixels = torch.from_numpy(np.array(seen)).permute(2, 0, 1).unsqueeze(0)
+            backbone.trace(pixels, [maps])
+            with styled():
+                figure = picture_figure(backbone, seen, maps, path.name)
+                written += save_figure(figure, folder, f"show-{names[path, spec.title]}")
     return written
 
 

@@ -7,13 +7,13 @@ from rich import box
 from rich.table import Table
 
 from vitscope.attention.kinds import KINDS
+from vitscope.core.results import Results
+from vitscope.core.teachings import teaching
 from vitscope.report.attention_figures import models_of
-from vitscope.results import Results
-from vitscope.teachings import teaching
 
 
 def summarise(results: Results) -> Table:
-    """One line per model: how many pictures, distance over depth, heads by kind, the best head on objects."""
+    """One line per model: how many images, distance over depth, heads by kind, the best head on objects."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="Attention", title_justify="left")
     for column in ("model", "pictures", "distance: first, middle, last layer", "heads by kind", "best head on objects"):
         table.add_column(column)

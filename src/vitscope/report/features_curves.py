@@ -12,10 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from vitscope.core.teachings import teaching
 from vitscope.report.attention_figures import models_of, place_legend
 from vitscope.report.features_heatmaps import headline
 from vitscope.report.style import FAINT, INK, model_styles
-from vitscope.teachings import teaching
 
 CROWD = 8  # more models are drawn teaching by teaching
 SMALLEST_RATIO = 0.01  # an untrained CLS token enters the first layer almost empty: 0.00001 would flatten all curves
@@ -183,7 +183,7 @@ def residual_figure(table: pl.DataFrame) -> Figure:
     names = {"attention/cls": "attention, CLS", "attention/spatial": "attention, spatial", "mlp/cls": "MLP, CLS",
              "mlp/spatial": "MLP, spatial"}  # fmt: skip
     labels = {"skip_over_branch": "|skip| / |branch|", "residual_cka": "CKA of skip with branch"}
-    given = set(table["measure"])  # features that are the same for all pictures have no CKA
+    given = set(table["measure"])  # features that are the same for all images have no CKA
     rows = [[Panel(m, v, names[v], label) for v in names if v in there] for m, label in labels.items() if m in given]
     figure, grid = curves(table, rows, width=2.6)
     panels = [pair for row in grid for pair in row]
@@ -206,7 +206,7 @@ def residual_figure(table: pl.DataFrame) -> Figure:
         for axes in similar:
             axes.set_ylim(floor, 1.02)
         if table.filter(pl.col("measure") == "residual_cka")["ci_low"].is_nan().all():
-            note += "; too few pictures for an interval of CKA"
+            note += "; too few images for an interval of CKA"
     headline(figure, "Who writes into the residual stream?", note)
     return figure
 
@@ -226,6 +226,6 @@ def dimension_figure(table: pl.DataFrame) -> Figure:
         for axes, _ in row:
             axes.set_ylim(bottom=0)
     n = int(table.filter(pl.col("measure") == "effective_rank")["n"].max())  # type: ignore[arg-type]
-    note = f"{n} pictures (the effective rank cannot exceed their number); intrinsic dimension by TwoNN"
+    note = f"{n} images (the effective rank cannot exceed their number); intrinsic dimension by TwoNN"
     headline(figure, "How many dimensions do features use?", note)
     return figure

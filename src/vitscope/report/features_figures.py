@@ -12,6 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from torch import Tensor
 
+from vitscope.core.results import Results
+from vitscope.core.teachings import teaching
 from vitscope.features.similarity import SIMILARITIES
 from vitscope.report.attention_figures import models_of
 from vitscope.report.features_curves import clustering_figure, dimension_figure, residual_figure
@@ -25,8 +27,6 @@ from vitscope.report.features_heatmaps import (
     similarity_figure,
 )
 from vitscope.report.style import FAINT, INK, save_figure, styled
-from vitscope.results import Results
-from vitscope.teachings import teaching
 
 # Each is as far as can be (CIEDE2000) from those before it; none is the colour of a teaching: they mean classes here.
 CLASS_COLOURS = (
@@ -43,7 +43,9 @@ def draw_features(results: Results, folder: Path, formats: Sequence[str] = ("png
     table, maps, figures = results.table, results.maps, dict[str, Figure]()
     measures = set(table["measure"])
     models = models_of(table.filter(pl.col("measure").is_in(["effective_rank", "skip_over_branch", "purity", "cka"])))
-    pictures = max((about.get("seen", 0) for about in results.provenance if about["measure"] == "features"), default=0)
+    pictures = max(
+        (about.get("seen", 0) for about in results.provenance if about.get("measure") == "features"), default=0
+    )
     with styled():
         if "cka" in measures:
             figures["cka-models"] = last_layer_figure(maps, models, pictures)
@@ -75,7 +77,7 @@ def draw_features(results: Results, folder: Path, formats: Sequence[str] = ("png
 
 
 def projection_figure(maps: dict[str, Tensor], models: list[Model], classes: list[str]) -> Figure:
-    """Pictures in the plane, one panel per model: PCA and t-SNE for a few models, t-SNE alone for many."""
+    """Images in the plane, one panel per model: PCA and t-SNE for a few models, t-SNE alone for many."""
     having = [model for model in models if f"{model[0]}/projection.pca" in maps]
     kinds = ["pca", "tsne"] if any(f"{title}/projection.tsne" in maps for title, _ in having) else ["pca"]
     if len(having) > 5:
@@ -99,10 +101,10 @@ def projection_figure(maps: dict[str, Tensor], models: list[Model], classes: lis
         handles = [Line2D([], [], marker="o", ls="", color=class_colour(i), label=short(name, 18), markersize=5)
                    for i, name in enumerate(classes)]  # fmt: skip
         figure.legend(handles=handles, loc="outside right upper", fontsize=8, handletextpad=0.2, borderaxespad=0)
-    note = "colour: class" if classes else "the pictures have no labels"
+    note = "colour: class" if classes else "the images have no labels"
     if len(classes) > NAMED_CLASSES:
         note = f"colour: one of {len(classes)} classes; colours repeat"
-    headline(figure, "The last layer in the plane", f"each dot is a picture; {note}")
+    headline(figure, "The last layer in the plane", f"each dot is an image; {note}")
     for legend in figure.legends:  # beside the panels: saving moves whatever hangs on the figure's own edge
         left = legend.get_window_extent().transformed(panels[0, -1].transAxes.inverted()).x0
         legend.set_loc("upper left")
@@ -122,7 +124,7 @@ def _scatter(panel: Axes, maps: dict[str, Tensor], title: str, kind: str) -> Non
         spine.set(visible=True, color="#dcdce4")
     points = maps.get(f"{title}/projection.{kind}")
     if points is None:
-        panel.text(0.5, 0.5, "too few pictures", ha="center", va="center", color=FAINT, transform=panel.transAxes)
+        panel.text(0.5, 0.5, "too few images", ha="center", va="center", color=FAINT, transform=panel.transAxes)
         return
     labels = maps.get(f"{title}/projection.labels")
     colours = [class_colour(label) for label in labels.tolist()] if labels is not None else INK

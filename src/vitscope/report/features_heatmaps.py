@@ -10,8 +10,8 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
+from vitscope.core.teachings import teaching
 from vitscope.report.style import FAINT, HEAT, INK, SEQUENTIAL
-from vitscope.teachings import teaching
 
 Model = tuple[str, str]  # title, teaching
 
@@ -71,7 +71,7 @@ def longest_line(models: list[Model]) -> int:
     return max(len(line) for title, _ in models for line in short(title).splitlines())
 
 
-def last_layer_figure(maps: dict[str, Tensor], models: list[Model], pictures: int) -> Figure:
+def last_layer_figure(maps: dict[str, Tensor], models: list[Model], images: int) -> Figure:
     """Last-layer CKA between models: CLS beside spatial tokens beside all."""
     kinds = [k for k in TOKEN_TITLES if f"models/cka.last.{k}" in maps]
     cell = 1.15 if len(models) <= 3 else 0.8 if len(models) <= 5 else 0.5 if len(models) <= 8 else 0.3
@@ -85,11 +85,11 @@ def last_layer_figure(maps: dict[str, Tensor], models: list[Model], pictures: in
         panel.set_title(TOKEN_TITLES[kind])
         widest = max(widest, float(np.nanmax(sides[3], initial=0.0)))
     colour_bar(figure, image, panels, "CKA")
-    note = f"{pictures} pictures"
+    note = f"{images} images"
     if widest > 0:
         note += f"; features that have nothing in common score 0 ± {2 * widest:.2f} (two deviations)"
     if any(maps[f"models/cka.last.{kind}"].isnan().any() for kind in kinds):
-        note += "; grey: no such token, or the same for all pictures"
+        note += "; grey: no such token, or the same for all images"
     headline(figure, "How alike are the last layers?", note)
     return figure
 
@@ -104,7 +104,7 @@ def depth_figure(maps: dict[str, Tensor], models: list[Model], kind: str) -> Fig
     where = "after norm1 and norm2 of every layer" if norms else "every layer"
     note = f"{where}, the first at the lower left; framed: a model with itself"
     if any(maps[f"{title}/cka.depth.{kind}"].isnan().any() for title, _ in having):
-        note += "; grey: the same for all pictures"
+        note += "; grey: the same for all images"
     headline(figure, f"Which depths are alike? {TOKEN_TITLES[kind]}", note)
     return figure
 
@@ -135,7 +135,7 @@ def _depth_panels(maps: dict[str, Tensor], models: list[Model], kind: str) -> tu
 
 
 def _depth_mosaic(maps: dict[str, Tensor], models: list[Model], kind: str) -> tuple[Figure, AxesImage, list[Axes]]:
-    """All pairs as one picture, every matrix at the same size: for many models."""
+    """All pairs as one image, every matrix at the same size: for many models."""
     count, cell, gap = len(models), 48, 3
     canvas = np.full((count * (cell + gap) - gap, count * (cell + gap) - gap, 4), 1.0)
     colours = _with_absent(HEAT)
@@ -186,7 +186,7 @@ def layer_ticks(axis, sites: int) -> None:  # type: ignore[no-untyped-def]
     axis.set_ticks([2 * layer - 1.5 for layer in wanted], [str(layer) for layer in wanted], fontsize=7)
 
 
-def similarity_figure(maps: dict[str, Tensor], models: list[Model], titles: dict[str, str], pictures: int) -> Figure:
+def similarity_figure(maps: dict[str, Tensor], models: list[Model], titles: dict[str, str], images: int) -> Figure:
     """Other similarities of the last layers: scores above the diagonal, what unrelated features get below it."""
     kinds = [k for k in ("cls", "spatial") if any(f"models/similarity.{n}.{k}" in maps for n in titles)]
     names = [n for n in titles if any(f"models/similarity.{n}.{k}" in maps for k in kinds)]
@@ -209,7 +209,7 @@ def similarity_figure(maps: dict[str, Tensor], models: list[Model], titles: dict
             if column == 0:
                 panel.set_ylabel("CLS token" if kind == "cls" else "mean spatial token", color=FAINT)
     colour_bar(figure, image, list(panels.ravel()), "similarity")
-    note = f"{pictures} pictures; above the diagonal the score, below it the score when pictures are shuffled"
+    note = f"{images} images; above the diagonal the score, below it the score when images are shuffled"
     headline(figure, "Other ways to say how alike the last layers are", note)
     return figure
 

@@ -8,9 +8,9 @@ import polars as pl
 from rich import box
 from rich.table import Table
 
+from vitscope.core.results import Results
+from vitscope.core.teachings import teaching
 from vitscope.report.attention_figures import models_of
-from vitscope.results import Results
-from vitscope.teachings import teaching
 
 
 def summarise_features(results: Results) -> list[Table]:
@@ -20,7 +20,7 @@ def summarise_features(results: Results) -> list[Table]:
 
 
 def _models(table: pl.DataFrame, seen: dict[str, int]) -> Table:
-    """seen: pictures that each model was shown."""
+    """seen: images that each model was shown."""
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="Features", title_justify="left")
     for column in (
         "model",
@@ -62,16 +62,12 @@ def _best_purity(mine: pl.DataFrame) -> str:
 
 
 def _pairs(table: pl.DataFrame, most: int = 10) -> list[Table]:
-    rows = _rows(table, "cka").filter(
-        pl.col("variant").str.starts_with("cls ") | pl.col("variant").str.starts_with("spatial ")
-    )
+    rows = _rows(table, "cka").filter(pl.col("variant").is_in(["cls", "spatial"]))
     if rows.is_empty():
         return []
-    null = _rows(table, "cka_null").select("model", "variant", null="value")
-    rows = rows.join(null, on=["model", "variant"]).with_columns(
-        tokens=pl.col("variant").str.split(" with ").list.first(),
-        other=pl.col("variant").str.replace("^[a-z]+ with ", ""),
-    )
+    keys = ["model", "other_model", "variant", "protocol", "dataset"]
+    null = _rows(table, "cka_null").select(*keys, null="value")
+    rows = rows.join(null, on=keys).rename({"variant": "tokens", "other_model": "other"})
     pairs = rows.group_by("model", "other", maintain_order=True).agg(pl.col("value").max().alias("top"))
     pairs = pairs.sort("top", descending=True).head(most)
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="CKA of the last layers", title_justify="left")
@@ -88,5 +84,5 @@ def _pairs(table: pl.DataFrame, most: int = 10) -> list[Table]:
 
 def _score(row: dict[str, float]) -> str:
     if isnan(row["value"]):
-        return "none: features are the same for all pictures"
+        return "none: features are the same for all images"
     return f"{row['value']:.3f} ({row['ci_low']:.3f} to {row['ci_high']:.3f}), null 0 ± {2 * row['null']:.3f}"

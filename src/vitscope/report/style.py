@@ -14,8 +14,8 @@ import matplotlib
 import matplotlib.colors
 from matplotlib.figure import Figure
 
-from vitscope.results import write_atomically
-from vitscope.teachings import teaching
+from vitscope.core.files import write_atomically
+from vitscope.core.teachings import teaching
 
 INK, FAINT, PAPER = "#1c1c28", "#8d8d9b", "#ffffff"
 SEQUENTIAL = matplotlib.colors.LinearSegmentedColormap.from_list(
@@ -25,9 +25,9 @@ HEAT = matplotlib.colors.LinearSegmentedColormap.from_list(
     "vitscope-heat", ["#0d1026", "#3b1f5b", "#8c2a6b", "#d9485f", "#f99b5d", "#fdf1b8"]
 )
 PADDING = 0.12  # inches around a figure
-DIVERGING = matplotlib.colormaps["PuOr_r"]
 
 _SETTINGS: Any = {
+    "text.parse_math": False,  # names of files and models are shown as they are
     "font.family": "DejaVu Sans",
     "font.size": 9,
     "axes.edgecolor": FAINT,

@@ -13,49 +13,27 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from vitscope.report.attention_figures import models_of, place_legend, slug_of
+from vitscope.core.results import Results
+from vitscope.core.teachings import teaching
+from vitscope.pipeline.best_layers import BestLayers, Cell, Column, best_layers, rows_of_task
+from vitscope.report.attention_figures import models_of, place_legend
 from vitscope.report.style import FAINT, INK, ModelStyle, model_styles, save_figure, styled
-from vitscope.report.tasks_pictures import keypoint_picture, neighbour_picture, retrieval_picture, video_picture
-from vitscope.results import Results
-from vitscope.tasks.official import name_of_retrieval
-from vitscope.tasks.study import Evidence, TaskData
-from vitscope.tasks.table import BestLayers, Cell, Column, best_layers, rows_of_task
-from vitscope.tasks.table_formats import interval, of_paper, score
-from vitscope.teachings import teaching
+from vitscope.report.table_formats import interval, of_paper, score
+from vitscope.report.tasks_pictures import answer_pictures
 
 SHADE = "#e9eef2"
-PICTURED_VIDEOS = 3
 
 
-def draw_tasks(results: Results, data: TaskData, evidence: Sequence[Evidence], folder: Path) -> list[Path]:
-    """Write every figure that the results allow; returns the files."""
+def draw_tasks(results: Results, folder: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+    """Write every figure that the results allow; returns the files. Images of answers are PNGs."""
     table = best_layers(results.table)
     written: list[Path] = []
     with styled():
         if table.columns:
-            written += save_figure(layers_figure(results.table, table), folder, "tasks-by-layer")
-            written += save_figure(table_figure(table), folder, "tasks-table")
-        for some in evidence:
-            best = {
-                (column.task.key, column.dataset): cell.layer - 1
-                for column, cell in table.row(some.model)
-                if cell is not None and (column.task.key == "knn" or column.protocol == some.protocol)
-            }
-            layers = {task: layer for (task, _), layer in best.items()}
-            slug = slug_of(some.model)
-            if data.labelled and some.neighbours and "knn" in layers:
-                figure = neighbour_picture(some, data.labelled, layers["knn"])
-                written += save_figure(figure, folder, f"neighbours-{slug}", formats=("png",))
-            for dataset in data.retrieval:
-                name = name_of_retrieval(dataset)
-                figure = retrieval_picture(some, dataset, name, best["retrieval", name])
-                written += save_figure(figure, folder, f"found-{slug_of(name)}-{slug}", formats=("png",))
-            if data.keypoints and some.matches and "keypoints" in layers:
-                figure = keypoint_picture(some, data.keypoints, layers["keypoints"])
-                written += save_figure(figure, folder, f"keypoints-{slug}", formats=("png",))
-        for sequence in data.videos.sequences[:PICTURED_VIDEOS] if data.videos else ():
-            figure = video_picture(sequence, evidence, results.table)
-            written += save_figure(figure, folder, f"video-{slug_of(sequence.name)}", formats=("png",))
+            written += save_figure(layers_figure(results.table, table), folder, "tasks-by-layer", formats=formats)
+            written += save_figure(table_figure(table), folder, "tasks-table", formats=formats)
+        for answer in answer_pictures(results, table):
+            written += save_figure(answer.figure, folder, answer.name, formats=("png",))
     return written
 
 

@@ -1,8 +1,8 @@
-"""What answers look like: neighbours of a picture, a mask on its way through a video, points matched between photos."""
+"""What answers look like: neighbours of an image, a mask on its way through a video, points matched between photos."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,73 +13,126 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
-from vitscope.data.davis import VideoSequence
+from vitscope.core.files import file_names
+from vitscope.core.results import Results
+from vitscope.data.dataset import LabelledSet
+from vitscope.data.davis import VideoSequence, VideoSet
 from vitscope.data.decode import decode_image
 from vitscope.data.keypoints import KeypointPair, KeypointSet
 from vitscope.data.revisited import RetrievalSet
 from vitscope.data.samples import Sample
+from vitscope.pipeline.best_layers import BestLayers
 from vitscope.report.style import FAINT, INK
 from vitscope.tasks.davis_scores import boundary
 from vitscope.tasks.keypoints import ALPHAS, correct_points
-from vitscope.tasks.labelled import LabelledSet
-from vitscope.tasks.study import Evidence, snapshot_frames
-from vitscope.tasks.table import TASKS
+from vitscope.tasks.video_segmentation import EXAMPLES, snapshot_frames
 
 RIGHT, WRONG = "#0072B2", "#D55E00"  # blue and vermilion: told apart by all common kinds of colour vision
 OBJECTS = ("#F0E442", "#56B4E9", "#CC79A7", "#009E73", "#E69F00", "#D55E00", "#0072B2", "#FFFFFF")
-QUERIES, NEIGHBOURS, PAIRS = 5, 7, 6
-PIXELS = 320  # longer side of a picture in a figure
+NEIGHBOURS = 7
+PIXELS = 320  # longer side of an image in a figure
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A picture with a caption, framed by a colour."""
+    """An image with a caption, framed by a colour."""
 
     sample: Sample
     caption: str
     colour: str
 
 
-def neighbour_picture(evidence: Evidence, dataset: LabelledSet, layer: int) -> Figure:
-    """A few queries and what is most alike among the labelled pictures; framed by whether the class is right."""
-    assert evidence.neighbours is not None
-    assert evidence.features is not None
-    found, names = evidence.neighbours.neighbours[:, layer], dataset.train.classes  # (q, 10)
+@dataclass(frozen=True)
+class Answer:
+    """A figure of answers. name: of its file; kind: what is shown; which: whose, or of which video."""
+
+    name: str
+    kind: str
+    which: str
+    dataset: str
+    figure: Figure
+
+
+def answer_pictures(results: Results, table: BestLayers) -> Iterator[Answer]:
+    """For every dataset that is at hand: what each model's best layer answers."""
+    seen: set[str] = set()
+    slugs = file_names(title for title, _ in table.models)
+    places = file_names(dataset.title for dataset in results.datasets)
+    for dataset in results.datasets:
+        suffix = f"@{dataset.title}" if dataset.kind in seen else ""
+        seen.add(dataset.kind)
+        place = "" if not suffix else f"-{places[dataset.title]}"
+        for title, _ in table.models:
+            best = {
+                column.task.key: cell.layer - 1
+                for column, cell in table.row(title)
+                if cell is not None and column.dataset == dataset.title and column.protocol == "corrected"
+            }
+
+            def of(name: str, title: str = title, suffix: str = suffix) -> torch.Tensor | None:
+                return results.maps.get(f"{title}/{name}{suffix}")
+
+            stem = f"{slugs[title]}{place}"
+            if isinstance(dataset, LabelledSet) and "knn" in best and of("knn.queries") is not None:
+                figure = neighbour_picture(title, dataset, best["knn"], of)
+                yield Answer(f"neighbours-{stem}", "nearest neighbours", title, dataset.title, figure)
+            if isinstance(dataset, RetrievalSet) and "retrieval" in best and of("retrieval.queries") is not None:
+                figure = retrieval_picture(title, dataset, best["retrieval"], of)
+                yield Answer(f"found-{stem}", "retrieval", title, dataset.title, figure)
+            if isinstance(dataset, KeypointSet) and "keypoints" in best and of("keypoints.pairs") is not None:
+                figure = keypoint_picture(title, dataset, best["keypoints"], of)
+                yield Answer(f"keypoints-{stem}", "keypoints", title, dataset.title, figure)
+        if isinstance(dataset, VideoSet):
+            names = file_names(sequence.name for sequence in dataset.sequences)
+            for number, sequence in enumerate(dataset.sequences[:EXAMPLES]):
+                shown = [title for title, _ in table.models if f"{title}/video.{number}{suffix}" in results.maps]
+                if shown:
+                    name = f"video-{names[sequence.name]}{place}"
+                    figure = video_picture(sequence, number, shown, results, dataset.title, suffix)
+                    yield Answer(name, "video", sequence.name, dataset.title, figure)
+
+
+Maps = Callable[[str], torch.Tensor | None]
+
+
+def _given(maps: Maps, name: str) -> torch.Tensor:
+    found = maps(name)
+    assert found is not None, name
+    return found
+
+
+def neighbour_picture(title: str, dataset: LabelledSet, layer: int, maps: Maps) -> Figure:
+    """A few queries and what is most alike among the labelled images; framed by whether the class is right."""
+    names = dataset.train.classes
     rows = []
-    for query in _some(len(found)):
-        asked = dataset.test[int(evidence.features.test_positions[query])]
-        others = [dataset.train[int(evidence.features.train_positions[n])] for n in found[query].tolist()]
+    for query, found in zip(
+        _given(maps, "knn.queries").tolist(), _given(maps, "knn.neighbours")[:, layer], strict=True
+    ):
+        asked = dataset.test[query]
+        others = [dataset.train[position] for position in found.tolist()]
         colours = [RIGHT if other.label == asked.label else WRONG for other in others]
         answers = [Shown(o, names[o.label or 0], colour) for o, colour in zip(others, colours, strict=True)]
         rows.append([Shown(asked, names[asked.label or 0], INK), *answers])
     figure = _photo_rows(rows)
-    _title(figure, f"{evidence.model}: nearest neighbours at layer {layer + 1}", "left: the query; then the most alike")
+    _title(figure, f"{title}: nearest neighbours at layer {layer + 1}", "left: the query; then the most alike")
     _legend(figure, "same class", "another class")
     return figure
 
 
-def retrieval_picture(evidence: Evidence, dataset: RetrievalSet, name: str, layer: int) -> Figure:
+def retrieval_picture(title: str, dataset: RetrievalSet, layer: int, maps: Maps) -> Figure:
     """A few queries and what was found first; images that are neither right nor wrong (junk) are left out."""
-    scores = evidence.retrieved[name]
     rows = []
-    for number in _some(len(scores.asked)):
-        query = dataset.queries[int(scores.asked[number])]
-        answers = []
-        for row in scores.first[number, layer].tolist():
-            if row >= 0:
-                position = int(scores.known[row])
-                right = position in query.easy + query.hard
-                answers.append(Shown(dataset.database[position], "", RIGHT if right else WRONG))
-        rows.append([Shown(dataset.query_images[int(scores.asked[number])], "", INK), *answers])
+    first = _given(maps, "retrieval.first")[:, layer]
+    for number, found in zip(_given(maps, "retrieval.queries").tolist(), first, strict=True):
+        query = dataset.queries[number]
+        places = [place for place in found.tolist() if place >= 0]
+        colours = [RIGHT if place in query.easy + query.hard else WRONG for place in places]
+        answers = [Shown(dataset.database[p], "", colour) for p, colour in zip(places, colours, strict=True)]
+        rows.append([Shown(dataset.query_images[number], "", INK), *answers])
     figure = _photo_rows(rows)
-    _title(figure, f"{evidence.model}: {name} at layer {layer + 1}", "left: the query; then what was found first")
+    _title(figure, f"{title}: {dataset.title} at layer {layer + 1}", "left: the query; then what was found first")
     _legend(figure, "the same", "another")
     return figure
-
-
-def _some(count: int) -> list[int]:
-    """A few of so many, evenly spread."""
-    return np.unique(np.linspace(0, count - 1, min(QUERIES, count)).round().astype(int)).tolist()
 
 
 def _photo_rows(rows: Sequence[Sequence[Shown]]) -> Figure:
@@ -109,42 +162,44 @@ def _photo(panel: Axes, picture: Image.Image, caption: str, colour: str) -> None
     panel.set_xlabel(caption, fontsize=7, color=colour, labelpad=2)
 
 
-def video_picture(sequence: VideoSequence, evidence: Sequence[Evidence], results: pl.DataFrame) -> Figure:
+def video_picture(
+    sequence: VideoSequence, number: int, models: Sequence[str], results: Results, dataset: str, suffix: str = ""
+) -> Figure:
     """A mask on its way: annotated frames above, then what each model's best layer makes of them."""
     frames = snapshot_frames(len(sequence))
-    layers = [(some, *_best_video_layer(some, sequence.name, results)) for some in evidence if some.snapshots]
-    annotated = all(sequence.masks[number] is not None for number in frames)
-    rows = len(layers) + int(annotated)
+    annotated = all(sequence.masks[frame] is not None for frame in frames)
+    rows = len(models) + int(annotated)
     ratio = sequence.size[0] / sequence.size[1]
     figure = Figure(figsize=(0.2 + 2.3 * len(frames), (2.3 * ratio + 0.3) * rows + 0.55))
     axes = figure.subplots(rows, len(frames), squeeze=False, gridspec_kw={"wspace": 0.03, "hspace": 0.16})
     if annotated:
-        for panel, number in zip(axes[0], frames, strict=True):
-            _overlay(panel, sequence.frame(number), sequence.labels(number))
+        for panel, frame in zip(axes[0], frames, strict=True):
+            _overlay(panel, sequence.frame(frame), sequence.labels(frame))
         axes[0, 0].set_title("annotated", fontsize=9, pad=3)
-    for row, (some, layer, score) in zip(axes[int(annotated) :], layers, strict=True):
-        for panel, number in zip(row, frames, strict=True):
-            _overlay(panel, sequence.frame(number), some.snapshots[sequence.name][number][layer])
+    for row, title in zip(axes[int(annotated) :], models, strict=True):
+        masks = results.maps[f"{title}/video.{number}{suffix}"].numpy()  # (frames, h, w)
+        layer = int(results.maps[f"{title}/video.layer{suffix}"])
+        for panel, frame, mask in zip(row, frames, masks, strict=True):
+            picture = sequence.frame(frame).resize((mask.shape[1], mask.shape[0]), Image.Resampling.BICUBIC)
+            _overlay(panel, picture, mask)
+        score = _video_score(results.table.filter(pl.col("dataset") == dataset), title, sequence.name, layer + 1)
         beside = "" if score is None else f": J&F {score:.2f}"
-        row[0].set_title(f"{some.model}, layer {layer + 1}{beside}", fontsize=9, pad=3)
-    for panel, number in zip(axes[-1], frames, strict=True):
-        panel.set_xlabel(f"frame {number + 1}", fontsize=8, color=FAINT, labelpad=3)
+        row[0].set_title(f"{title}, layer {layer + 1}{beside}", fontsize=9, pad=3)
+    for panel, frame in zip(axes[-1], frames, strict=True):
+        panel.set_xlabel(f"frame {frame + 1}", fontsize=8, color=FAINT, labelpad=3)
     _title(figure, f"Video: {sequence.name}", "the mask of the first frame is given, the others follow from it")
     return figure
 
 
-def _best_video_layer(evidence: Evidence, sequence: str, results: pl.DataFrame) -> tuple[int, float | None]:
-    """The layer (0-based) that is best on all videos, and its score on this one; a late one if none is scored."""
-    video = next(task for task in TASKS if task.key == "video")
-    mine = results.filter((pl.col("model") == evidence.model) & (pl.col("measure") == video.measure))
-    mine = mine.filter(pl.col("protocol") == evidence.protocol)
-    overall = mine.filter(pl.col("variant") == "").sort("value", descending=True)
-    if overall.is_empty():
-        depth = len(next(iter(evidence.snapshots[sequence].values())))
-        return 3 * depth // 4, None
-    best = overall["layer"][0]
-    here = mine.filter(pl.col("variant").str.starts_with(f"{sequence} ") & (pl.col("layer") == best))
-    return best - 1, None if here.is_empty() else float(here["value"].mean())  # type: ignore[arg-type]
+def _video_score(table: pl.DataFrame, model: str, sequence: str, layer: int) -> float | None:
+    here = table.filter(
+        (pl.col("model") == model)
+        & (pl.col("measure") == "video_j&f")
+        & (pl.col("protocol") == "corrected")
+        & (pl.col("layer") == layer)
+        & pl.col("variant").str.starts_with(f"{sequence} ")
+    )
+    return None if here.is_empty() else float(here["value"].mean())  # type: ignore[arg-type]
 
 
 def _overlay(panel: Axes, picture: Image.Image, labels: np.ndarray | None) -> None:
@@ -168,31 +223,19 @@ def _overlay(panel: Axes, picture: Image.Image, labels: np.ndarray | None) -> No
         spine.set_visible(False)
 
 
-def keypoint_picture(evidence: Evidence, dataset: KeypointSet, layer: int) -> Figure:
+def keypoint_picture(title: str, dataset: KeypointSet, layer: int, maps: Maps) -> Figure:
     """A few pairs with lines from each point to where it was found; the true place ringed where it was missed."""
-    assert evidence.matches is not None
-    numbers = _spread_over_categories(evidence.matches.pairs, dataset)
+    numbers = _given(maps, "keypoints.pairs").tolist()
     figure = Figure(figsize=(9.6, 2.75 * -(-len(numbers) // 2) + 0.6))
     grid = figure.subplots(-(-len(numbers) // 2), 2, squeeze=False, gridspec_kw={"wspace": 0.06, "hspace": 0.14})
     for panel in grid.flat:
         panel.set_axis_off()
     for panel, number in zip(grid.flat, numbers, strict=False):
-        _matched(panel, dataset.pairs[number], dataset, evidence.matches.predicted[number][layer])
+        _matched(panel, dataset.pairs[number], dataset, _given(maps, f"keypoints.{number}")[layer])
     what = f"right: nearer than {ALPHAS[0]} of the box's longer side; ring: where it should have been"
-    _title(figure, f"{evidence.model}: keypoints at layer {layer + 1}", what)
+    _title(figure, f"{title}: keypoints at layer {layer + 1}", what)
     _legend(figure, "right", "wrong")
     return figure
-
-
-def _spread_over_categories(numbers: Sequence[int], dataset: KeypointSet) -> list[int]:
-    """One pair of each category in turn, the ones with most points first."""
-    turns: dict[str, int] = {}
-    ranked = []
-    for number in sorted(numbers, key=lambda n: -len(dataset.pairs[n].source_points)):
-        category = dataset.pairs[number].category
-        ranked.append((turns.get(category, 0), category, number))
-        turns[category] = turns.get(category, 0) + 1
-    return [number for _, _, number in sorted(ranked)[:PAIRS]]
 
 
 def _matched(panel: Axes, pair: KeypointPair, dataset: KeypointSet, predicted: torch.Tensor) -> None:

@@ -7,7 +7,7 @@ import torch
 from scipy.stats import binom
 from torch import Tensor
 
-from vitscope.bootstrap import LEVEL, RESAMPLES, percentile_interval, resampling_counts
+from vitscope.core.bootstrap import LEVEL, RESAMPLES, percentile_interval, resampling_counts
 
 
 def proportion_interval(hits: Tensor, *, level: float = LEVEL) -> Tensor:

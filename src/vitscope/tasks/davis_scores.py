@@ -1,7 +1,7 @@
 """J and F: how the official DAVIS evaluation scores a segmented video, to the last pixel.
 
 J is the intersection over union of the regions; F the harmonic mean of precision and recall of their boundaries, a
-boundary pixel counting as found if the other boundary passes within 0.8 % of the picture's diagonal. Both are taken per
+boundary pixel counting as found if the other boundary passes within 0.8 % of the image's diagonal. Both are taken per
 object and frame; over the frames of an object, `mean`, `recall` and `decay` follow; a dataset's score is the mean over
 all objects of all sequences.
 
@@ -125,4 +125,5 @@ def frame_statistics(values: np.ndarray) -> FrameStatistics:
 def _count(mask: np.ndarray) -> np.ndarray:
     """Set pixels of each mask, (...)."""
     flat = mask.reshape(*mask.shape[:-2], -1)
-    return np.count_nonzero(flat, axis=-1)
+    found: np.ndarray = np.count_nonzero(flat, axis=-1)
+    return found

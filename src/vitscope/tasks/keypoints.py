@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 import torch
+from pydantic import Field
 from torch import Tensor
 
-from vitscope.data.batches import SkippedImages
+from vitscope.core.analysis import Analysis, Drive, Found, Headline, Measure, Outcome
+from vitscope.core.errors import BadData
+from vitscope.core.results import NOBODY, Label, tidy, tidy_mean
+from vitscope.core.statistic import Statistic
 from vitscope.data.keypoints import KeypointSet
-from vitscope.errors import BadData
-from vitscope.models.backbone import Backbone
-from vitscope.observe import observe
-from vitscope.progress import Progress, silent
-from vitscope.results import Label, tidy, tidy_mean
-from vitscope.statistic import Statistic
+from vitscope.models.observe import observe
 from vitscope.tasks.confidence import grouped_ratio, grouped_ratio_interval
-from vitscope.tasks.geometry import PaddedPreprocessing
 from vitscope.tasks.pairs import PairMatcher
+
+if TYPE_CHECKING:
+    from vitscope.data.batches import SkippedImages
+    from vitscope.models.backbone import Backbone
+    from vitscope.models.shape import ModelShape
 
 # -- protocol ------------------------------------------------------------------------------------------------
 
@@ -29,8 +32,9 @@ ALPHAS = (0.1, 0.05, 0.01)  # a point is right if it is nearer than this share o
 
 @dataclass(frozen=True)
 class Protocol:
-    """`paper`: points cut to whole pixels (x truncated, y rounded), features normalised before they are interpolated,
-    and matches that may land in the padding. `corrected`: none of that. Both are asked about all pairs."""
+    """`paper`: points by one scale for both sides, corners of pixels for centres, cut to whole pixels (x truncated, y
+    rounded); features normalised before they are interpolated; matches that may land in the padding. `corrected`: none
+    of that. Both are asked about all pairs."""
 
     name: str = "corrected"
     whole_pixels: bool = False
@@ -40,14 +44,9 @@ class Protocol:
 
 PAPER = Protocol("paper", whole_pixels=True, renormalise=False, match_padding=True)
 CORRECTED = Protocol()
-
-
-@dataclass(frozen=True)
-class KeypointConfig:
-    protocol: Protocol = CORRECTED
-
-
-DEFAULT = KeypointConfig()
+PROTOCOLS = {"paper": PAPER, "corrected": CORRECTED}
+LEAST_PAIRS, MOST_PAIRS = 32, 1024  # of a shard: SPair-71k has about 680 in a category
+EXAMPLES = 6  # pairs whose matches are kept to be looked at
 
 
 # -- scores --------------------------------------------------------------------------------------------------
@@ -123,7 +122,7 @@ def evaluate(
 ) -> KeypointScores:
     """Match every pair on feature maps that are there.
 
-    maps: image -> (L, h, w, D) of its padded picture; size: (height, width) of that picture in pixels.
+    maps: image -> (L, h, w, D) of its padded image; size: (height, width) of that image in pixels.
     """
     matcher = matcher_of(dataset, size, protocol)
     for image, tokens in maps.items():
@@ -141,11 +140,8 @@ def matcher_of(dataset: KeypointSet, size: tuple[int, int], protocol: Protocol) 
     )
 
 
-# -- evaluation of a model -----------------------------------------------------------------------------------
-
-
 class KeypointStatistic(Statistic):
-    """Hands the spatial tokens of every picture to a matcher; keeps nothing itself."""
+    """Hands the spatial tokens of every image to a matcher; keeps nothing itself."""
 
     name = "keypoints"
     wants = frozenset({"tokens"})
@@ -168,16 +164,96 @@ class KeypointStatistic(Statistic):
         return score(self.matcher.dataset, self.matcher.predicted)
 
 
-def run(
-    backbone: Backbone,
-    dataset: KeypointSet,
-    config: KeypointConfig = DEFAULT,
-    *,
-    skipped: SkippedImages | None = None,
-    progress: Progress = silent,
-) -> KeypointScores:
-    """Every image through the network once, however many pairs it is in."""
-    backbone = replace(backbone, preprocessing=PaddedPreprocessing.like(backbone.preprocessing, config.protocol.name))
-    statistic = KeypointStatistic(backbone, matcher_of(dataset, backbone.preprocessing.size, config.protocol))
-    observe(backbone, dataset.images, [statistic], skipped=skipped, progress=progress)
-    return statistic.result()
+# -- the analysis ---------------------------------------------------------------------------------------------
+
+
+class Keypoints(Analysis):
+    """Keypoint correspondence: the left eye of one cat, by its feature alone, found on another.
+
+    `paper`: images reduced by LANCZOS and padded with black; points by one scale for both sides, corners of pixels for
+    centres, cut to whole pixels (x truncated, y rounded); features normalised before they are interpolated; matches
+    that may land in the padding. `corrected`: none of that. Both are asked about all pairs.
+    """
+
+    name = "keypoints"
+    title = "keypoints"
+    domain = "why"
+    kind = "keypoints"
+    measures = tuple(
+        Measure(f"pck@{alpha}", f"PCK@{alpha}", f"share of points found within {alpha} of the target box's longer side")
+        for alpha in ALPHAS
+    )
+    headline = Headline("pck@0.1", "PCK@0.1 %", percent=True)
+
+    protocol: Literal["corrected", "paper"] = "corrected"
+    seed: int = Field(0, description="Of resampling for intervals")
+
+    def passes(self, dataset: KeypointSet, shape: ModelShape) -> Sequence[Drive]:
+        order, shards = by_category(dataset)
+        seen: set[int] = set()
+        sizes = []
+        for number in order:
+            new = {dataset.pairs[number].source, dataset.pairs[number].target} - seen
+            seen |= new
+            sizes.append(len(new))
+        return [Drive(tuple(sizes), shards)]
+
+    def drive(
+        self, backbone: Backbone, dataset: KeypointSet, units: range, skipped: SkippedImages
+    ) -> Mapping[str, Tensor]:
+        order, _ = by_category(dataset)
+        numbers = [order[unit] for unit in units]
+        part, protocol = dataset.part(numbers), PROTOCOLS[self.protocol]
+        statistic = KeypointStatistic(backbone, matcher_of(part, backbone.preprocessing.size, protocol))
+        geometry = "padded black" if self.protocol == "paper" else "padded"
+        observe(backbone, part.images, [statistic], geometry=geometry, skipped=skipped)
+        found = statistic.matcher.predicted
+        done = sorted(found)
+        return {
+            "pairs": torch.tensor([numbers[i] for i in done], dtype=torch.int64),
+            "points": torch.tensor([found[i].shape[1] for i in done], dtype=torch.int64),
+            "predicted": torch.cat([found[i] for i in done], 1) if done else torch.empty(0, 0, 2),  # (L, points, 2)
+        }
+
+    def reduce(self, dataset: KeypointSet, found: Found) -> Outcome:
+        predicted: dict[int, Tensor] = {}
+        for _, state in found.states():
+            numbers, points = state["pairs"].tolist(), state["points"].tolist()
+            if numbers:
+                predicted |= dict(zip(numbers, state["predicted"].split(points, 1), strict=True))
+        scores = score(dataset, predicted)
+        outcome = Outcome(scores.rows(NOBODY, self.protocol, self.seed))
+        if left := len(dataset.pairs) - len(scores.pairs):
+            outcome.notes.append(f"{left} pairs were left out: an image of theirs could not be read")
+        chosen = spread_over_categories(scores.pairs, dataset)
+        outcome.maps["keypoints.pairs"] = torch.tensor(chosen)
+        for number in chosen:
+            outcome.maps[f"keypoints.{number}"] = predicted[number].float()
+        return outcome
+
+
+def by_category(dataset: KeypointSet) -> tuple[list[int], list[range]]:
+    """The pairs category by category, and shards of them.
+
+    Images are shared within a category alone, so that shards of whole categories trace every image once.
+    """
+    order = sorted(range(len(dataset.pairs)), key=lambda number: dataset.pairs[number].category)
+    shards, start = [], 0
+    for place in range(1, len(order) + 1):
+        size = place - start
+        new = place == len(order) or dataset.pairs[order[place]].category != dataset.pairs[order[place - 1]].category
+        if place == len(order) or (new and size >= LEAST_PAIRS) or size >= MOST_PAIRS:
+            shards.append(range(start, place))
+            start = place
+    return order, shards
+
+
+def spread_over_categories(numbers: Sequence[int], dataset: KeypointSet) -> list[int]:
+    """One pair of each category in turn, the ones with most points first."""
+    turns: dict[str, int] = {}
+    ranked = []
+    for number in sorted(numbers, key=lambda n: -len(dataset.pairs[n].source_points)):
+        category = dataset.pairs[number].category
+        ranked.append((turns.get(category, 0), category, number))
+        turns[category] = turns.get(category, 0) + 1
+    return [number for _, _, number in sorted(ranked)[:EXAMPLES]]

@@ -1,24 +1,30 @@
-"""k-NN classification: what a picture shows is voted by the labelled pictures whose features are most alike."""
+"""k-NN classification: what a image shows is voted by the labelled images whose features are most alike."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 import torch
+from pydantic import Field
 from torch import Tensor
 
-from vitscope.errors import BadData
-from vitscope.models.backbone import Backbone
-from vitscope.progress import Progress, silent
-from vitscope.results import Label, tidy
+from vitscope.core.analysis import Analysis, Found, Headline, Measure, Outcome, Stream
+from vitscope.core.device import choose_device
+from vitscope.core.errors import BadData
+from vitscope.core.progress import Progress, silent
+from vitscope.core.results import NOBODY, Label, tidy
 from vitscope.tasks.confidence import proportion_interval
-from vitscope.tasks.labelled import LabelledFeatures, LabelledSet, extract
 from vitscope.tasks.nearest import CPU, QUERY_BLOCK, Array, nearest
+from vitscope.tasks.whole_images import LabelledFeatures, labelled_streams, no_cls_note
 
-# -- protocol: the same in `paper` and `corrected` -----------------------------------------------------------
+if TYPE_CHECKING:
+    from vitscope.data.dataset import LabelledSet
+    from vitscope.models.shape import ModelShape
+
+# -- protocol ------------------------------------------------------------------------------------------------
 
 KS = (10, 20, 100, 200)
 HEADLINE_K = 20  # stands in the table
@@ -27,7 +33,11 @@ TEMPERATURE = 0.07  # a neighbour's vote counts exp(cosine / temperature)
 
 @dataclass(frozen=True)
 class KnnConfig:
+    """`paper`, as DINO's evaluation: if fewer than five classes have votes, the five best are filled up with classes
+    that have none (which of them is undefined there; here the first). `corrected`: no vote, no place."""
+
     ks: tuple[int, ...] = KS  # numbers of neighbours, all from one search
+    protocol: str = "corrected"
 
 
 DEFAULT = KnnConfig()
@@ -45,18 +55,20 @@ def votes(cosines: Tensor, labels: Tensor, classes: int, temperature: float = TE
     return torch.zeros(len(cosines), classes).scatter_add_(1, labels, weights)
 
 
-def within_top(scores: Tensor, truth: Tensor, k: int) -> Tensor:
+def within_top(scores: Tensor, truth: Tensor, k: int, *, without_votes: bool = False) -> Tensor:
     """Is the true class among the k best? scores: (q, C), truth: (q,) -> bool (q,).
 
-    Of equal scores the first class wins; a class without a single vote is never among the best.
+    Of equal scores the first class wins. without_votes: whether a class without a single vote may be among the best.
     """
     own = scores.gather(1, truth.unsqueeze(1))  # (q, 1)
     earlier = torch.arange(scores.shape[1]) < truth.unsqueeze(1)
     better = (scores > own) | ((scores == own) & earlier)
-    return (better.sum(1) < k) & (own.squeeze(1) > 0)
+    return (better.sum(1) < k) & (without_votes | (own.squeeze(1) > 0))
 
 
-def classify(cosines: Tensor, labels: Tensor, truth: Tensor, classes: int, ks: Sequence[int]) -> Tensor:
+def classify(
+    cosines: Tensor, labels: Tensor, truth: Tensor, classes: int, ks: Sequence[int], protocol: str = "corrected"
+) -> Tensor:
     """Right or wrong for every number of neighbours: cosines and labels (q, k), truth (q,) -> bool (2, q, len(ks)).
 
     The first axis is top-1 and top-5. A block of queries at a time: 50,000 queries and 1,000 classes are 200 MB.
@@ -65,9 +77,10 @@ def classify(cosines: Tensor, labels: Tensor, truth: Tensor, classes: int, ks: S
     for start in range(0, len(truth), QUERY_BLOCK):
         part = slice(start, start + QUERY_BLOCK)
         scores = [votes(cosines[part, :k], labels[part, :k], classes) for k in ks]
-        blocks.append(
-            torch.stack([torch.stack([within_top(s, truth[part], top) for s in scores], 1) for top in (1, 5)])
-        )
+        paper = protocol == "paper"
+        first = [within_top(s, truth[part], 1) for s in scores]
+        five = [within_top(s, truth[part], min(5, k), without_votes=paper) for k, s in zip(ks, scores, strict=True)]
+        blocks.append(torch.stack([torch.stack(first, 1), torch.stack(five, 1)]))
     return torch.cat(blocks, 1)
 
 
@@ -78,7 +91,7 @@ class KnnScores:
     ks: tuple[int, ...]
     top1: Tensor
     top5: Tensor
-    neighbours: Tensor  # (q, L, 10): positions of the nearest labelled pictures
+    neighbours: Tensor  # (q, L, 10): positions of the nearest labelled images
 
     def rows(self, label: Label, variant: str, protocol: str) -> list[pl.DataFrame]:
         tables = []
@@ -108,7 +121,7 @@ def evaluate(
     classes = int(train_labels.max()) + 1
     if absent := sorted(set(test_labels.tolist()) - set(train_labels.tolist())):
         raise BadData(
-            f"{len(absent)} of the classes asked for (first: number {absent[0]}) have no labelled picture to be "
+            f"{len(absent)} of the classes asked for (first: number {absent[0]}) have no labelled image to be "
             "recognised by: add some, or leave these classes out"
         )
     ks = tuple(k for k in config.ks if k <= len(train_labels)) or (len(train_labels),)
@@ -116,7 +129,7 @@ def evaluate(
     with progress("k-NN", len(train)) as advance:
         for bank, queries in zip(train, test, strict=True):
             cosines, positions = nearest(queries, bank, max(ks), device=device)
-            hits = classify(cosines, train_labels[positions], test_labels, classes, ks)
+            hits = classify(cosines, train_labels[positions], test_labels, classes, ks, config.protocol)
             top1.append(hits[0])
             top5.append(hits[1])
             neighbours.append(positions[:, :10])
@@ -124,31 +137,51 @@ def evaluate(
     return KnnScores(ks, torch.stack(top1, 1), torch.stack(top5, 1), torch.stack(neighbours, 1))
 
 
-# -- evaluation of a model -----------------------------------------------------------------------------------
+# -- the analysis ---------------------------------------------------------------------------------------------
 
 
-def run(
-    backbone: Backbone,
-    dataset: LabelledSet,
-    config: KnnConfig = DEFAULT,
-    *,
-    features: LabelledFeatures | None = None,
-    progress: Progress = silent,
-) -> dict[str, KnnScores]:
-    """Scores by kind of feature: `cls` (if the model has one) and `mean`, the mean spatial token.
+class Knn(Analysis):
+    """k-NN classification: what an image shows is voted by the labelled images whose features are most alike.
 
-    features: what `extract` gave before, if another task has had it already.
+    `paper`, as DINO's evaluation: classes without a vote fill up the five best if fewer than five have votes.
+    `corrected`: a class without a vote is never among the best. Top-1 is the same.
     """
-    features = features or extract(backbone, dataset, progress=progress)
-    return {
-        kind: evaluate(
-            features.train[kind],
-            features.train_labels,
-            features.test[kind],
-            features.test_labels,
-            config=config,
-            device=backbone.device,
-            progress=progress,
-        )
-        for kind in features.train
-    }
+
+    name = "knn"
+    title = "k-NN"
+    domain = "why"
+    kind = "labelled"
+    measures = (
+        Measure("knn_top1", "k-NN accuracy", "share of test images whose class the nearest training images vote for"),
+        Measure("knn_top5", "k-NN accuracy, top 5", "share of test images whose class is among the five most voted"),
+    )
+    headline = Headline(
+        "knn_top1",
+        "top-1 %",
+        variants=(f"cls k={HEADLINE_K}", f"mean k={HEADLINE_K}", "cls k=*", "mean k=*"),
+        percent=True,
+    )
+
+    protocol: Literal["corrected", "paper"] = "corrected"
+    ks: tuple[int, ...] = Field(KS, description="Numbers of neighbours, all from one search")
+    dtype: Literal["auto", "float16", "float32"] = Field("auto", description="Of stored features")
+
+    def passes(self, dataset: LabelledSet, shape: ModelShape) -> Sequence[Stream]:
+        return labelled_streams(dataset, self.dtype)
+
+    def reduce(self, dataset: LabelledSet, found: Found) -> Outcome:
+        labelled = LabelledFeatures.of(dataset, found)
+        outcome = Outcome(notes=no_cls_note(found))
+        for kind in labelled.kinds:
+            scores = evaluate(
+                labelled.train.layers(kind),
+                labelled.train_labels,
+                labelled.test.layers(kind),
+                labelled.test_labels,
+                config=KnnConfig(self.ks, self.protocol),
+                device=choose_device(found.device),
+            )
+            outcome.tables += scores.rows(NOBODY, kind, self.protocol)
+            if kind == labelled.kinds[0]:
+                outcome.maps |= labelled.examples(scores.neighbours)
+        return outcome

@@ -1,4 +1,4 @@
-"""Multinomial logistic regression of many problems at once: the same pictures and labels, other features (layers).
+"""Multinomial logistic regression of many problems at once: the same images and labels, other features (layers).
 
 L-BFGS with an exact line search. Scores are linear in the weights, so that a step along a direction is examined on
 the scores alone: however many steps are tried, an iteration reads the features twice, once forth and once back.

@@ -1,8 +1,8 @@
-"""Where in a picture is the thing most like this point of another? Exact, between the tokens too.
+"""Where in an image is the thing most like this point of another? Exact, between the tokens too.
 
 A feature between tokens is the bilinear mix of the four around it. Its product with a query is the same mix of four
 products, and its length follows from the products of those four tokens with each other: so cosines with every
-interpolated feature of a picture come from maps of the size of the token grid, and no feature map is ever enlarged.
+interpolated feature of an image come from maps of the size of the token grid, and no feature map is ever enlarged.
 """
 
 from __future__ import annotations

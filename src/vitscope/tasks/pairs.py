@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from vitscope.data.keypoints import KeypointPair, KeypointSet
-from vitscope.tasks.geometry import Placement
+from vitscope.data.preprocessing import Placement
 from vitscope.tasks.matching import best_matches, sample
 
 
@@ -28,7 +28,7 @@ class PairMatcher:
         renormalise: bool = True,
         match_padding: bool = False,
     ) -> None:
-        """size: (height, width) of the padded pictures. The rest are the ways of the `paper` protocol."""
+        """size: (height, width) of the padded images. The rest are the ways of the `paper` protocol."""
         self.dataset, self.size = dataset, size
         self.whole_pixels, self.renormalise, self.match_padding = whole_pixels, renormalise, match_padding
         self.as_source: dict[int, list[int]] = defaultdict(list)
@@ -41,7 +41,7 @@ class PairMatcher:
         self.predicted: dict[int, Tensor] = {}
 
     def add(self, image: int, maps: Tensor) -> None:
-        """maps: (L, h, w, D), float32, of the padded picture of this image."""
+        """maps: (L, h, w, D), float32, of the padded image of this image."""
         ready = []
         if self.as_target[image]:
             self.maps[image] = maps
@@ -55,9 +55,11 @@ class PairMatcher:
             self._match(number)
 
     def _features(self, pair: KeypointPair, maps: Tensor, place: Placement) -> Tensor:
-        x, y = place.to_input(torch.tensor(pair.source_points, dtype=torch.float64)).unbind(-1)
-        if self.whole_pixels:
+        if self.whole_pixels:  # in float32, as published: it decides where a product is just below a whole number
+            x, y = place.to_input_paper(torch.tensor(pair.source_points, dtype=torch.float32)).double().unbind(-1)
             x, y = x.trunc(), y.round()
+        else:
+            x, y = place.to_input(torch.tensor(pair.source_points, dtype=torch.float64)).unbind(-1)
         if not self.renormalise:
             maps = F.normalize(maps, dim=-1)
         cell_y, cell_x = (self.size[0] / maps.shape[1], self.size[1] / maps.shape[2])
@@ -78,7 +80,7 @@ class PairMatcher:
             renormalise=self.renormalise,
         ).cpu()
         pixels = torch.stack([columns[best[..., 1]], rows[best[..., 0]]], -1)  # (L, K, 2): x, y
-        self.predicted[number] = place.to_picture(pixels)
+        self.predicted[number] = place.to_image_paper(pixels) if self.whole_pixels else place.to_image(pixels)
         self.as_target[pair.target].discard(number)
         if not self.as_target[pair.target]:
             del self.maps[pair.target]

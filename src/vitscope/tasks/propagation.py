@@ -129,7 +129,7 @@ def strongest(shares: Tensor) -> Tensor:
 
 
 def to_mask(labels: Tensor, size: tuple[int, int]) -> Tensor:
-    """`corrected`: upsampled to the picture, the strongest class of each pixel. (h, w, C) -> uint8 (H, W)."""
+    """`corrected`: upsampled to the image, the strongest class of each pixel. (h, w, C) -> uint8 (H, W)."""
     shares = F.interpolate(labels.permute(2, 0, 1)[None], size=size, mode="bilinear", align_corners=False)[0]
     return strongest(shares)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -12,24 +12,25 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from vitscope.bootstrap import mean_interval
-from vitscope.data.batches import SkippedImages
+from vitscope.core.analysis import Analysis, Found, Headline, Measure, Outcome, Stream
+from vitscope.core.bootstrap import mean_interval
+from vitscope.core.errors import BadData
+from vitscope.core.results import NOBODY, Label, tidy
 from vitscope.data.revisited import RetrievalQuery, RetrievalSet
 from vitscope.data.samples import Sample, SampleList
-from vitscope.errors import BadData
-from vitscope.models.backbone import Backbone
-from vitscope.progress import Progress, silent
-from vitscope.results import Label, tidy
-from vitscope.tasks.geometry import ShrunkPreprocessing
+from vitscope.features.pooling import pooled
 from vitscope.tasks.nearest import Array, read_rows
-from vitscope.tasks.pooled import PooledFeatures, pooled_features
+from vitscope.tasks.whole_images import no_cls_note, some
+
+if TYPE_CHECKING:
+    from vitscope.models.shape import ModelShape
 
 # -- protocol ------------------------------------------------------------------------------------------------
 
 KAPPAS = (1, 5, 10)  # of mean precision
 SETUPS = ("easy", "medium", "hard")
 ALL = "all"  # the one setup of a set that knows no difficulty
-FIRST = 10  # what was found first is kept for pictures
+FIRST = 10  # what was found first is kept for images
 
 
 @dataclass(frozen=True)
@@ -44,28 +45,21 @@ class Protocol:
 
 PAPER = Protocol("paper", query_boxes=False, shrink_first=True)
 CORRECTED = Protocol()
-
-
-@dataclass(frozen=True)
-class RetrievalConfig:
-    protocol: Protocol = CORRECTED
-    query_block: int = 256  # queries ranked at once
-
-
-DEFAULT = RetrievalConfig()
+PROTOCOLS = {"paper": PAPER, "corrected": CORRECTED}
 
 
 # -- scores --------------------------------------------------------------------------------------------------
 
 
 def relevant(query: RetrievalQuery, setup: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """What is to be found and what is to be ignored, by how hard one wants it."""
-    return {
+    """What is to be found and what is to be ignored, by how hard one wants it; what is both is ignored."""
+    positives, junk = {
         "easy": (query.easy, query.junk + query.hard),
         "medium": (query.easy + query.hard, query.junk),
         "hard": (query.hard, query.junk + query.easy),
         ALL: (query.easy + query.hard, query.junk),
     }[setup]
+    return tuple(place for place in positives if place not in junk), junk
 
 
 def positive_ranks(order: np.ndarray, positives: Sequence[int], junk: Sequence[int]) -> np.ndarray:
@@ -103,8 +97,6 @@ class RetrievalScores:
     precision: Mapping[str, Tensor]
     at: Mapping[str, Tensor]
     first: Tensor  # (q, L, 10): what was found first, junk left out; rows of the database, -1 where there is no more
-    asked: Tensor  # (q,): which query of the set each row is
-    known: Tensor  # (n,): which image of the database each row is
 
     def rows(self, label: Label, variant: str, protocol: str) -> list[pl.DataFrame]:
         tables = []
@@ -152,59 +144,90 @@ def evaluate(
         {setup: torch.from_numpy(precision[setup]) for setup in setups if setup in answered},
         {setup: torch.from_numpy(at[setup]) for setup in setups if setup in answered},
         first,
-        asked=torch.arange(len(truth)),
-        known=torch.arange(len(database[0])),
     )
 
 
-# -- evaluation of a model -----------------------------------------------------------------------------------
+# -- the analysis ---------------------------------------------------------------------------------------------
 
 
-def run(
-    backbone: Backbone,
-    dataset: RetrievalSet,
-    config: RetrievalConfig = DEFAULT,
-    *,
-    skipped: SkippedImages | None = None,
-    progress: Progress = silent,
-) -> dict[str, RetrievalScores]:
-    """Scores by kind of feature: `cls` (if the model has one) and `mean`, the mean spatial token."""
-    skipped = skipped if skipped is not None else SkippedImages()
-    if config.protocol.shrink_first:
-        backbone = replace(backbone, preprocessing=ShrunkPreprocessing.like(backbone.preprocessing))
-    known = pooled_features(backbone, dataset.database, skipped=skipped, progress=progress)
-    inside = [query.position for query in dataset.queries]
-    if None in inside or not config.protocol.query_boxes:
-        images = dataset.query_images if config.protocol.query_boxes else _whole(dataset.query_images)
-        asked = pooled_features(backbone, images, skipped=skipped, progress=progress)
-    else:  # the queries are images of the database: their features are known
-        asked = _picked(known, [position for position in inside if position is not None])
-    row = {position: i for i, position in enumerate(known.positions.tolist())}
-    truth = [_among(dataset.queries[number], row) for number in asked.positions.tolist()]
-    scores = {
-        kind: evaluate(asked.features[kind], known.features[kind], truth, block=config.query_block)
-        for kind in known.features
-    }
-    return {kind: replace(found, asked=asked.positions, known=known.positions) for kind, found in scores.items()}
+class Retrieval(Analysis):
+    """Image retrieval: are photographs of the same thing the most alike?
+
+    `paper`: whole queries, although only a box is asked for; every photograph shrunk before it is enlarged again.
+    `corrected`: the query's box, every photograph resized once, its aspect ratio kept.
+    """
+
+    name = "retrieval"
+    title = "retrieval"
+    domain = "why"
+    kind = "retrieval"
+    measures = (
+        Measure("retrieval_map", "mAP", "mean average precision of rankings of the database by cosine"),
+        *(Measure(f"retrieval_mp@{k}", f"mP@{k}", f"share of right images among the first {k}") for k in KAPPAS),
+    )
+    headline = Headline("retrieval_map", "mAP", variants=("cls medium", "mean medium", "cls all", "mean all"))
+
+    protocol: Literal["corrected", "paper"] = "corrected"
+
+    def passes(self, dataset: RetrievalSet, shape: ModelShape) -> Sequence[Stream]:
+        protocol = PROTOCOLS[self.protocol]
+        geometry = "shrunk" if protocol.shrink_first else "crop"
+        streams = [Stream(dataset.database, (pooled(dataset.database),), geometry, "database")]
+        if not self._queries_are_known(dataset):
+            asked = dataset.query_images if protocol.query_boxes else _whole(dataset.query_images)
+            streams.append(Stream(asked, (pooled(dataset.database),), geometry, "queries"))
+        return streams
+
+    def _queries_are_known(self, dataset: RetrievalSet) -> bool:
+        """The queries are images of the database: their features are there already."""
+        inside = all(query.position is not None for query in dataset.queries)
+        return inside and PROTOCOLS[self.protocol].query_boxes
+
+    def reduce(self, dataset: RetrievalSet, found: Found) -> Outcome:
+        known = found.features("database")
+        row = {position: i for i, position in enumerate(known.positions.tolist())}
+        outcome = Outcome(notes=no_cls_note(found))
+        for kind in known.kinds:
+            database = known.layers(kind)
+            queries: Sequence[Array]
+            if self._queries_are_known(dataset):
+                numbers = [i for i, query in enumerate(dataset.queries) if query.position in row]
+                rows = torch.tensor([row[dataset.queries[i].position or 0] for i in numbers], dtype=torch.int64)
+                queries = [_Picked(layer, rows) for layer in database]
+            else:
+                asked = found.features("queries")
+                numbers, queries = asked.positions.tolist(), asked.layers(kind)
+            truth = [_among(dataset.queries[number], row) for number in numbers]
+            scores = evaluate(queries, database, truth)
+            outcome.tables += scores.rows(NOBODY, kind, self.protocol)
+            if kind == known.kinds[0]:
+                chosen = some(len(numbers))
+                first = scores.first[chosen]
+                outcome.maps["retrieval.queries"] = torch.tensor(numbers)[chosen]
+                places = known.positions[first.clamp_min(0)]
+                outcome.maps["retrieval.first"] = torch.where(first >= 0, places, -1)
+        return outcome
+
+
+class _Picked:
+    """Some rows of an array, in an order of their own."""
+
+    def __init__(self, array: Array, rows: Tensor) -> None:
+        self.array, self.rows = array, rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, which: slice) -> Tensor:
+        return read_rows(self.array, 0, len(self.array))[self.rows[which]]
 
 
 def _whole(images: SampleList) -> SampleList:
     return SampleList((Sample(sample.id, sample.path) for sample in images), origin=images.origin)
 
 
-def _picked(known: PooledFeatures, positions: Sequence[int]) -> PooledFeatures:
-    """The rows of these pictures; positions of the result are numbers of queries. Unreadable pictures drop out."""
-    row = {position: i for i, position in enumerate(known.positions.tolist())}
-    asked = [number for number, position in enumerate(positions) if position in row]
-    rows = [row[positions[number]] for number in asked]
-    features = {
-        kind: [read_rows(layer, 0, len(layer))[rows] for layer in layers] for kind, layers in known.features.items()
-    }
-    return PooledFeatures(features, torch.tensor(asked, dtype=torch.int64))
-
-
 def _among(query: RetrievalQuery, row: Mapping[int, int]) -> RetrievalQuery:
-    """The query's truth in rows of features: pictures that could not be read are neither to be found nor ignored."""
+    """The query's truth in rows of features: images that could not be read are neither to be found nor ignored."""
     parts = ((row[p] for p in part if p in row) for part in (query.easy, query.hard, query.junk))
     easy, hard, junk = (tuple(part) for part in parts)
     return RetrievalQuery(easy, hard, junk)

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
 import torch
+from PIL import Image
+from pydantic import Field
 from torch import Tensor
 
+from vitscope.core.analysis import Analysis, Drive, Found, Headline, Measure, Outcome
+from vitscope.core.results import NOBODY, Label, tidy
 from vitscope.data.davis import VideoSequence, VideoSet
 from vitscope.features.dense import dense_features
-from vitscope.models.backbone import Backbone
-from vitscope.progress import Progress, silent
-from vitscope.results import Label, tidy
 from vitscope.tasks.confidence import grouped_ratio, grouped_ratio_interval
 from vitscope.tasks.davis_scores import boundary_accuracy, frame_statistics, region_similarity
 from vitscope.tasks.propagation import LabelPropagation, labels_on_grid, labels_on_grid_paper, to_mask, to_mask_paper
+
+if TYPE_CHECKING:
+    from vitscope.data.batches import SkippedImages
+    from vitscope.models.backbone import Backbone
+    from vitscope.models.shape import ModelShape
 
 # -- protocol ------------------------------------------------------------------------------------------------
 
@@ -39,29 +48,38 @@ class Protocol:
 
 PAPER = Protocol("paper")
 CORRECTED = Protocol()
-
-
-@dataclass(frozen=True)
-class VideoConfig:
-    protocol: Protocol = CORRECTED
-    storage: torch.dtype = torch.float16  # of the eight frames of features that are kept; arithmetic is float32
-
-
-DEFAULT = VideoConfig()
+PROTOCOLS = {"paper": PAPER, "corrected": CORRECTED}
+SCORED = ("region", "boundary", "copied_region", "copied_boundary")  # of a sequence
+STORAGE = torch.float16  # of the eight frames of features that are kept; arithmetic is float32
+SNAPSHOTS = 5  # frames of each video that are kept to be looked at
+EXAMPLES = 3  # videos of which they are shown
+WIDEST = 427  # pixels of a kept mask: half of DAVIS's
 
 
 # -- scores --------------------------------------------------------------------------------------------------
 
 SUMMARY = ("mean", "recall", "decay")
+COPIED = "first mask copied"  # the variant of rows that no network is needed for
 
 
 @dataclass(frozen=True)
 class SequenceScores:
-    """J and F of every layer, object and frame that counts (all but the first and the last): (L, O, F) each."""
+    """J and F of every layer, object and frame that counts (all but the first and the last): (L, O, F) each.
+
+    copied_region, copied_boundary: of the first mask, left where it is: (1, O, F).
+    """
 
     name: str
     region: np.ndarray
     boundary: np.ndarray
+    copied_region: np.ndarray
+    copied_boundary: np.ndarray
+
+    @property
+    def copied(self) -> SequenceScores:
+        """The scores of copying the first mask, as those of a network of one layer."""
+        both = (self.copied_region, self.copied_boundary)
+        return SequenceScores(self.name, *both, *both)
 
 
 @dataclass(frozen=True)
@@ -81,8 +99,23 @@ class VideoScores:
         both = zip(scores.get("j_mean", []), scores.get("f_mean", []), strict=True)
         return scores | {"j&f": [(j + f) / 2 for j, f in both]}
 
+    def means(self, measure: str) -> np.ndarray:
+        """The mean over objects of every layer, (L,)."""
+        mean: np.ndarray = np.concatenate(self.per_object()[measure], axis=1).mean(1)
+        return mean
+
+    @property
+    def copied(self) -> VideoScores:
+        """What copying the first mask to every frame gives: no network that understands anything is below it."""
+        return VideoScores(tuple(sequence.copied for sequence in self.sequences))
+
+    @property
+    def best_layer(self) -> int:
+        """By J&F, counted from 0: the layer that the table of best layers names too."""
+        return int(self.means("j&f").argmax())
+
     def rows(self, label: Label, protocol: str, seed: int = 0) -> list[pl.DataFrame]:
-        """Means over objects with intervals over sequences; and each object's own J&F."""
+        """Means over objects with intervals over sequences, each object's own, and those of copying the first mask."""
         tables = []
         for measure, values in self.per_object().items():
             sums = torch.from_numpy(np.stack([value.sum(1) for value in values]))  # (S, L)
@@ -97,6 +130,9 @@ class VideoScores:
                     for number, per_layer in enumerate(torch.from_numpy(value).T, start=1):
                         variant = f"{sequence.name} {number}"
                         tables.append(tidy(label, f"video_{measure}", per_layer, n=1, variant=variant, **options))
+                copied = torch.tensor(self.copied.means(measure)[0])
+                options |= {"axes": (), "n": len(values), "variant": COPIED}
+                tables.append(tidy(label, f"video_{measure}", copied, **options))
         return tables
 
 
@@ -166,49 +202,10 @@ def evaluate(
             watch(number, masks)
         known = truth[number]
         if 0 < number < len(truth) - 1 and known is not None:
-            scores.append(score_frame(known, masks, objects))
+            scores.append((*score_frame(known, masks, objects), *score_frame(known, first[None], objects)))
     if not scores:
         return None
-    region, boundary = (np.stack(values, -1) for values in zip(*scores, strict=True))  # (L, O, F)
-    return SequenceScores(name, region, boundary)
-
-
-# -- evaluation of a model -----------------------------------------------------------------------------------
-
-
-def run(
-    backbone: Backbone,
-    dataset: VideoSet,
-    config: VideoConfig = DEFAULT,
-    *,
-    watch: Callable[[VideoSequence, int, np.ndarray], None] | None = None,
-    progress: Progress = silent,
-) -> VideoScores:
-    """Follow every video, each frame through the network once for all layers.
-
-    watch: is shown the sequence, the frame's number and its masks (L, H, W), to write or draw them.
-    """
-    scored = []
-    with progress(f"{backbone.title}: video", sum(len(sequence) for sequence in dataset.sequences)) as advance:
-        for sequence in dataset.sequences:
-
-            def features(sequence: VideoSequence = sequence) -> Iterator[Tensor]:
-                for number in range(len(sequence)):
-                    picture = sequence.frame(number)
-                    yield dense_features(backbone, picture, protocol=config.protocol.name, dtype=config.storage)
-                    advance(1)
-
-            def seen(number: int, masks: np.ndarray, sequence: VideoSequence = sequence) -> None:
-                if watch is not None:
-                    watch(sequence, number, masks)
-
-            truth = LazyTruth(sequence)
-            scores = evaluate(
-                features(), truth, backbone.patch, name=sequence.name, protocol=config.protocol, watch=seen
-            )
-            if scores is not None:
-                scored.append(scores)
-    return VideoScores(tuple(scored))
+    return SequenceScores(name, *(np.stack(values, -1) for values in zip(*scores, strict=True)))  # (L, O, F) each
 
 
 class LazyTruth(Sequence[Any]):
@@ -222,3 +219,151 @@ class LazyTruth(Sequence[Any]):
 
     def __getitem__(self, index: Any) -> Any:
         return self.sequence.labels(index)
+
+
+# -- the analysis ---------------------------------------------------------------------------------------------
+
+
+class Video(Analysis):
+    """Video object segmentation: how far does the mask of the first frame travel by the likeness of features alone?
+
+    `paper` and `corrected` differ in the tiles, in how the first mask comes to the grid, and in how labels become
+    masks. Beside every score stands that of copying the first mask, which coarse grids of tokens fall below: a network
+    of small inputs needs a larger `short_side`, for about 30 tokens (64-pixel inputs with patches of 8: 256).
+    """
+
+    name = "video"
+    title = "video segmentation"
+    domain = "why"
+    kind = "video"
+    measures = (
+        Measure("video_j&f", "J&F", "mean of region similarity and boundary accuracy over objects and frames"),
+        Measure("video_j_mean", "J", "intersection over union of predicted and true masks"),
+        Measure("video_f_mean", "F", "agreement of the masks' boundaries"),
+    )
+    headline = Headline("video_j&f", "J&F")
+
+    protocol: Literal["corrected", "paper"] = "corrected"
+    seed: int = Field(0, description="Of resampling for intervals")
+    short_side: int | None = Field(
+        None, ge=16, le=4096, description="Of frames as they are cut into tiles, in pixels; twice the input if absent"
+    )
+    masks: bool = Field(False, description="Keep the predicted masks of all frames and layers, to be written as PNGs")
+
+    @property
+    def keeps_states(self) -> bool:
+        return self.masks
+
+    def passes(self, dataset: VideoSet, shape: ModelShape) -> Sequence[Drive]:
+        sizes = tuple(len(sequence) for sequence in dataset.sequences)
+        return [Drive(sizes, [range(i, i + 1) for i in range(len(sizes))])]
+
+    def drive(
+        self, backbone: Backbone, dataset: VideoSet, units: range, skipped: SkippedImages
+    ) -> Mapping[str, Tensor]:
+        sequence = dataset.sequences[units.start]
+        frames = snapshot_frames(len(sequence))
+        snapshots: list[Tensor] = []
+        files: list[bytes] = []
+
+        def watch(number: int, masks: np.ndarray) -> None:
+            if number in frames:
+                snapshots.append(torch.from_numpy(_small(masks)))
+            if self.masks:
+                files.extend(as_png(mask) for mask in masks)
+
+        def features() -> Iterator[Tensor]:
+            for number in range(len(sequence)):
+                how: Any = {"protocol": self.protocol, "dtype": STORAGE, "short_side": self.short_side}
+                yield dense_features(backbone, sequence.frame(number), **how)
+
+        scores = evaluate(
+            features(),
+            LazyTruth(sequence),
+            backbone.patch,
+            name=sequence.name,
+            protocol=PROTOCOLS[self.protocol],
+            watch=watch,
+        )
+        state = {"snapshots": torch.stack(snapshots)}  # (frames, L, h, w)
+        if files:
+            state["files"] = torch.from_numpy(np.frombuffer(b"".join(files), np.uint8).copy())
+            state["lengths"] = torch.tensor([len(file) for file in files])
+        if scores is not None:
+            state |= {name: torch.from_numpy(getattr(scores, name)) for name in SCORED}
+        return state
+
+    def reduce(self, dataset: VideoSet, found: Found) -> Outcome:
+        scored = []
+        for units, state in found.states():
+            if "region" in state:
+                name = dataset.sequences[units.start].name
+                scored.append(SequenceScores(name, *(state[part].numpy() for part in SCORED)))
+        scores, outcome = VideoScores(tuple(scored)), Outcome()
+        if len(scored) < len(dataset):
+            outcome.notes.append("videos without masks beyond the first frame were followed but could not be scored")
+        best = 3 * found.shape.depth // 4
+        if scored:
+            outcome.tables += scores.rows(NOBODY, self.protocol, self.seed)
+            best = scores.best_layer
+            reached, copied = scores.means("j&f")[best], scores.copied.means("j&f")[0]
+            if reached < copied:
+                outcome.notes.append(
+                    f"{{model}}: a J&F of {reached:.3f} is below that of copying the first mask, {copied:.3f} "
+                    f"({self.protocol}): a larger short_side of video lets objects cover more tokens"
+                )
+        for units, state in found.states():
+            if units.start < EXAMPLES:
+                outcome.maps[f"video.{units.start}"] = state["snapshots"][:, best]
+        outcome.maps["video.layer"] = torch.tensor([best])
+        return outcome
+
+
+def snapshot_frames(length: int) -> list[int]:
+    """Frames to look at: the first, the last, and some evenly between."""
+    return sorted({round(i * (length - 1) / (SNAPSHOTS - 1)) for i in range(SNAPSHOTS)})
+
+
+def _small(masks: np.ndarray) -> np.ndarray:
+    """(L, H, W) thinned out to at most `WIDEST` pixels across."""
+    step = max(1, -(-max(masks.shape[1:]) // WIDEST))
+    return np.ascontiguousarray(masks[:, ::step, ::step])
+
+
+def as_png(mask: np.ndarray) -> bytes:
+    """An indexed PNG with the colours of DAVIS."""
+    buffer = io.BytesIO()
+    image = Image.fromarray(mask)
+    image.putpalette(davis_palette())
+    image.save(buffer, format="PNG")
+    return buffer.getvalue()
+
+
+@cache
+def davis_palette() -> bytes:
+    """The 256 colours of DAVIS and PASCAL VOC: the bits of a label dealt out to red, green and blue from the top.
+
+    >>> list(davis_palette()[:9])
+    [0, 0, 0, 128, 0, 0, 0, 128, 0]
+    """
+    colours = np.zeros((256, 3), np.uint8)
+    for label in range(256):
+        for place in range(8):
+            for channel in range(3):
+                colours[label, channel] |= ((label >> (3 * place + channel)) & 1) << (7 - place)
+    return colours.tobytes()
+
+
+def write_masks(folder: Path, dataset: VideoSet, states: Iterable[tuple[range, Mapping[str, Tensor]]]) -> int:
+    """Kept masks as files in the official result layout: <folder>/layer-NN/<sequence>/<frame>.png; returns how many."""
+    written = 0
+    for units, state in states:
+        sequence, files = dataset.sequences[units.start], state["files"].split(state["lengths"].tolist())
+        layers = len(files) // len(sequence)
+        for number, file in enumerate(files):
+            frame, layer = divmod(number, layers)
+            place = folder / f"layer-{layer + 1:02}" / sequence.name
+            place.mkdir(parents=True, exist_ok=True)
+            (place / f"{sequence.frames[frame].stem}.png").write_bytes(file.numpy().tobytes())
+            written += 1
+    return written

@@ -8,15 +8,19 @@ per image. Nothing here loops over images, and everything draws from torch's glo
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from pydantic import Field, field_validator
+from pydantic.dataclasses import dataclass
 from torch import Tensor
+
+from vitscope.teaching.config import STRICT, NotNegative, Positive, Probability, UpToAll
 
 GREY = (0.299, 0.587, 0.114)  # luma of red, green and blue
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Augmentation:
     """How a view is made of an image.
 
@@ -28,17 +32,24 @@ class Augmentation:
     64ths of the view's edge (pixels at 64 px).
     """
 
-    scale: tuple[float, float] = (1.0, 1.0)
-    ratio: tuple[float, float] = (3 / 4, 4 / 3)
-    flip: float = 0.5
-    colour: float = 0.0
-    hue: float = 0.0
-    brightness: float = 0.0
-    contrast: float = 0.0
-    saturation: float = 0.0
-    grey: float = 0.0
-    blur: float = 0.0
-    sigma: tuple[float, float] = (0.3, 1.2)
+    scale: tuple[UpToAll, UpToAll] = (1.0, 1.0)
+    ratio: tuple[Positive, Positive] = (3 / 4, 4 / 3)
+    flip: Probability = 0.5
+    colour: Probability = 0.0
+    hue: Annotated[float, Field(ge=0, le=0.5)] = 0.0
+    brightness: Probability = 0.0
+    contrast: Probability = 0.0
+    saturation: NotNegative = 0.0
+    grey: Probability = 0.0
+    blur: Probability = 0.0
+    sigma: tuple[NotNegative, NotNegative] = (0.3, 1.2)
+
+    @field_validator("scale", "ratio", "sigma")
+    @classmethod
+    def _ordered(cls, limits: tuple[float, float]) -> tuple[float, float]:
+        if limits[0] > limits[1]:
+            raise ValueError("from-to, the smaller number first")
+        return limits
 
     def __call__(self, images: Tensor, size: tuple[int, int]) -> Tensor:
         """images: float (B, 3, H, W) in [0, 1]. Returns (B, 3, *size) in [0, 1]."""

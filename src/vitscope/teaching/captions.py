@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
+from vitscope.core.errors import BadData, shorten
+from vitscope.core.reading import open_regular, read_json
 from vitscope.data.samples import SampleList
-from vitscope.errors import BadData
 
 FILE = "captions.json"
 LARGEST_FILE = 1 << 30  # bytes
@@ -38,29 +38,24 @@ def read_captions(folder: Path, samples: SampleList) -> list[tuple[str, ...]] | 
 
 
 def _from_json(path: Path) -> dict[str, tuple[str, ...]]:
-    try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise BadData(f"{path} is larger than {LARGEST_FILE} bytes: shorten the captions")
-        content: Any = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise BadData(f"{path} is not valid JSON ({error}): expected {{image: caption}}") from error
+    content: Any = read_json(path, most=LARGEST_FILE)
     if not isinstance(content, dict):
         raise BadData(f"{path} must map image paths to captions, as in {{image: caption}}")
     said: dict[str, tuple[str, ...]] = {}
     for name, value in content.items():
         lines = [value] if isinstance(value, str) else value
         if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
-            raise BadData(f"{path}: the captions of '{name}' must be a string or a list of strings")
+            raise BadData(f"{path}: the captions of '{shorten(name, 60)}' must be a string or a list of strings")
         said[name] = tuple(line.strip() for line in lines if line.strip())
     return said
 
 
 def _from_text(path: Path) -> tuple[str, ...]:
     try:
-        with path.open("rb") as file:
+        if not path.is_file():
+            return ()
+        with open_regular(path) as file:
             text = file.read(LARGEST_TEXT).decode("utf-8", "replace")
-    except FileNotFoundError:
-        return ()
     except OSError as error:
         raise BadData(f"{path} cannot be read: {error.strerror}") from error
     return tuple(line.strip() for line in text.splitlines() if line.strip())

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from safetensors.torch import save
-from timm.models.vision_transformer import VisionTransformer
 
-from vitscope.digest import digest_of_tensors
+from vitscope.core.digest import digest_of_tensors
+from vitscope.core.files import write_atomically, write_text
 from vitscope.teaching.loop import Point
+from vitscope.teaching.vit import ViT
 
 
 def write_card(
     folder: Path,
     stem: str,
-    vit: VisionTransformer,
+    vit: ViT,
     *,
     name: str,
     architecture: str,
@@ -36,9 +36,7 @@ def write_card(
     if half:
         tensors = {key: value.half() if value.is_floating_point() else value for key, value in tensors.items()}
     weights = folder / f"{stem}.safetensors"
-    temporary = weights.with_name(f".{weights.name}.{os.getpid()}")
-    temporary.write_bytes(save(tensors, metadata={"format": "pt"}))  # readable by others, unlike save_file's
-    temporary.replace(weights)
+    write_atomically(weights, lambda to: to.write_bytes(save(tensors, metadata={"format": "pt"})))
     card = {
         "name": name,
         "architecture": architecture,
@@ -54,9 +52,7 @@ def write_card(
         "provenance": {**provenance, "digest": digest_of_tensors(tensors)},
     }
     path = folder / f"{stem}.toml"
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(as_toml(card), encoding="utf-8")
-    temporary.replace(path)
+    write_text(path, as_toml(card))
     return path
 
 

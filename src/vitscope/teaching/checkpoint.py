@@ -9,31 +9,35 @@ from __future__ import annotations
 import os
 import pickle
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from vitscope.errors import BadCheckpoint
+from vitscope.core.errors import BadCheckpoint
+from vitscope.core.files import write_atomically
 
-FORMAT = 1
+FORMAT = 2
 
 
 def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
-    """Write under a temporary name, then rename: whoever looks sees the old or the new one, complete."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as file:
+    """Whoever looks sees the old checkpoint or the new one, complete; the new one survives a loss of power."""
+
+    def write(to: Path) -> None:
+        with to.open("wb") as file:
             torch.save({"format": FORMAT, **state}, file)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+
+    write_atomically(path, write)
 
 
-def load_checkpoint(path: Path, identity: dict[str, Any]) -> dict[str, Any]:
-    """The state saved at `path`, if it belongs to the run that `identity` describes."""
+def load_checkpoint(path: Path, identity: dict[str, Any], changeable: Sequence[str] = ()) -> dict[str, Any]:
+    """The state saved at `path`, if it belongs to the run that `identity` describes.
+
+    changeable: what could have been changed, had it been asked for.
+    """
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, EOFError, ValueError, OSError, pickle.UnpicklingError, zipfile.BadZipFile) as error:
@@ -43,9 +47,10 @@ def load_checkpoint(path: Path, identity: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(state, dict) or state.get("format") != FORMAT:
         raise BadCheckpoint(f"'{path}' is not a checkpoint of vitscope teach (format {FORMAT})")
     for what, wanted in identity.items():
-        found = state["identity"].get(what)
+        found = state["identity"].get(what, wanted)  # a setting that is newer than the checkpoint was at its default
         if found != wanted:
-            raise BadCheckpoint(
-                f"'{path}' was made with {what} '{found}', not '{wanted}': choose another --out, or the same {what}"
-            )
+            remedy = f"choose another --out, or the same {what}"
+            if what in changeable:
+                remedy += ", or --change to go on with it"
+            raise BadCheckpoint(f"'{path}' was made with {what} '{found}', not '{wanted}': {remedy}")
     return state

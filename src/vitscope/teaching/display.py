@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from vitscope.teaching.distributed import rank
 from vitscope.teaching.loop import Point, Run
+from vitscope.teaching.monitor import Monitor
 
 
 @contextmanager
@@ -34,8 +36,25 @@ def shown(run: Run, title: str) -> Iterator[None]:
 def describe(point: Point, run: Run) -> str:
     """One line about a point of the learning curve, with the last known k-NN."""
     looks = [p.knn["held_out"] for p in run.curve if p.knn]
-    knn = f", k-NN {max([*(looks[-1]['cls'] or []), *looks[-1]['patch']]):.3f}" if looks else ""
+    knn = f", {best_layer(looks[-1], run.monitor)}" if looks else ""
     return f"step {point.step}/{run.schedule.total}, loss {point.loss:.4f}{knn}"
+
+
+def best_layer(scores: Mapping[str, Any], monitor: Monitor | None) -> str:
+    """The best k-NN accuracy of a look: of which token and layer, and how many images it is about.
+
+    >>> best_layer({"cls": [0.5, 0.25], "patch": [0.25, 0.75]}, None)
+    'k-NN 0.750 (mean patch, layer 2)'
+    """
+    kinds = {"cls": "CLS", "patch": "mean patch"}
+    accuracy, kind, layer = max(
+        ((value, kind, layer) for kind in kinds for layer, value in enumerate(scores[kind] or [], start=1)),
+        key=lambda found: found[0],
+    )
+    about = f"{kinds[kind]}, layer {layer}"
+    if monitor is not None:
+        about += f", {len(monitor.tests['held_out'][1])} held-out images among {len(monitor.bank_labels):,}"
+    return f"k-NN {accuracy:.3f} ({about})"
 
 
 @contextmanager

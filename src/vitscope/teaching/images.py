@@ -6,9 +6,9 @@ square, in batches, on the device that trains.
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,12 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from vitscope.core.digest import digest_of
+from vitscope.core.errors import BadData
+from vitscope.core.files import discard, make_folder, write_atomically
 from vitscope.data.decode import BadImage, image_size
 from vitscope.data.samples import SampleList
-from vitscope.digest import digest_of
-from vitscope.errors import BadData
+from vitscope.teaching.distributed import rank, world
 from vitscope.teaching.teachers.base import Lesson
 
 LARGEST_STORE = 4 * 2**30  # bytes of images that are kept decoded
@@ -160,16 +162,65 @@ def open_training_images(
 
 
 def stored(files: ImageFiles, path: Path) -> np.ndarray:
-    """All images of `files` decoded once into an array file, mapped into memory."""
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            array = np.lib.format.open_memmap(temporary, "w+", np.uint8, (len(files), 3, *files.size))
-            for i in range(len(files)):
-                array[i] = files[i][1].numpy()
-            array.flush()
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    return np.load(path, mmap_mode="r")
+    """All images of `files` decoded once into an array file, mapped into memory; a damaged one is made anew."""
+    shape = (len(files), 3, *files.size)
+    make_folder(path.parent)
+    if not _sound(path, shape):
+        discard(path)
+
+        def write(to: Path) -> None:
+            # written, not mapped: a full disk is then an error, and not the end of the process
+            with to.open("wb") as file:
+                header = {"descr": "|u1", "fortran_order": False, "shape": shape}
+                np.lib.format.write_array_header_1_0(file, header)
+                for i in range(len(files)):
+                    file.write(files[i][1].numpy().tobytes())
+
+        write_atomically(path, write)
+    found: np.ndarray = np.load(path, mmap_mode="r")
+    return found
+
+
+def _sound(path: Path, shape: tuple[int, ...]) -> bool:
+    """Whether an array file of these bytes lies there; one that was cut would end the process when it is read."""
+    try:
+        found = np.load(path, mmap_mode="r") if path.is_file() else np.empty(0)
+    except (OSError, ValueError, EOFError, SyntaxError):
+        return False
+    return found.shape == shape and found.dtype == np.uint8
+
+
+# -- the order in which images are seen: a function of seed and position, so that nothing must be remembered -------
+
+
+def step_seed(seed: int, step: int, process: int) -> int:
+    """One seed per run, step and process (splitmix64 of a packed number)."""
+    z = (seed * 0x9E3779B97F4A7C15 + step * 0xD1B54A32D192ED03 + process * 0x8CB92BA72F3D8DD7) % 2**64
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+    return (z ^ (z >> 31)) % 2**63
+
+
+@lru_cache(maxsize=2)
+def epoch_order(images: int, seed: int, epoch: int) -> Tensor:
+    """A permutation of the images, another one in each epoch."""
+    generator = torch.Generator().manual_seed(step_seed(seed, epoch, -1))
+    return torch.randperm(images, generator=generator)
+
+
+def batch_at(step: int, images: int, batch: int, seed: int) -> Tensor:
+    """int64 (batch,): the images of a step; epochs follow each other without a gap."""
+    positions = torch.arange(step * batch, (step + 1) * batch)
+    parts = [
+        epoch_order(images, seed, int(epoch))[positions[positions // images == epoch] % images]
+        for epoch in (positions // images).unique()
+    ]
+    return torch.cat(parts)
+
+
+def batches_from(step: int, images: int, batch: int, seed: int) -> Iterator[list[int]]:
+    """This process's share of each batch, from `step` on, without end."""
+    while True:
+        share = batch // world()
+        yield batch_at(step, images, batch, seed)[rank() * share : (rank() + 1) * share].tolist()
+        step += 1

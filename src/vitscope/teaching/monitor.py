@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
+import polars as pl
 import torch
-from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor
-from torch.nn import functional as F
 
-from vitscope.teaching.augment import normalise, to_float
+from vitscope.data.dataset import LabelledSet
+from vitscope.data.preprocessing import Preprocessing
+from vitscope.data.samples import PixelSample, SampleList
+from vitscope.models.backbone import Backbone
+from vitscope.pipeline.evaluate import evaluate
+from vitscope.tasks.knn import Knn
+from vitscope.teaching.vit import ViT
 
 NEIGHBOURS = 20
-TEMPERATURE = 0.07
 
 
 @dataclass(frozen=True)
@@ -22,14 +29,6 @@ class LayerScores:
 
     cls: list[float] | None
     patch: list[float]
-
-    @property
-    def best(self) -> float:
-        return max([*(self.cls or []), *self.patch])
-
-    @property
-    def last(self) -> float:
-        return self.cls[-1] if self.cls else self.patch[-1]
 
 
 @dataclass(frozen=True)
@@ -43,46 +42,30 @@ class Monitor:
     bank_labels: Tensor
     tests: Mapping[str, tuple[Tensor, Tensor]]
 
-    def __call__(self, vit: VisionTransformer) -> dict[str, LayerScores]:
-        bank = layer_features(vit, self.bank)  # (L, 2, M, D)
-        scores = {}
-        for name, (images, labels) in self.tests.items():
-            queries = layer_features(vit, images)
-            cls, patch = (
-                [
-                    round(knn_accuracy(layer_bank, self.bank_labels, layer_queries, labels), 4)
-                    for layer_bank, layer_queries in zip(bank[:, kind], queries[:, kind], strict=True)
-                ]
-                for kind in (0, 1)
-            )
-            scores[name] = LayerScores(cls if vit.has_class_token else None, patch)
-        return scores
+    @cached_property
+    def datasets(self) -> list[LabelledSet]:
+        bank = listed(self.bank, self.bank_labels)
+        return [LabelledSet(name, bank, listed(*test)) for name, test in self.tests.items()]
+
+    def __call__(self, vit: ViT) -> dict[str, LayerScores]:
+        height, width = self.bank.shape[-2:]
+        half = (0.5, 0.5, 0.5)
+        backbone = Backbone(  # a copy: this one is being taught
+            "taught", deepcopy(vit), Preprocessing((height, width), half, half), device=next(vit.parameters()).device
+        )
+        k = min(NEIGHBOURS, len(self.bank))
+        table = evaluate(backbone, self.datasets, [Knn(ks=(k,))])["knn_top1"]
+
+        def scores(test: str, kind: str) -> list[float] | None:
+            rows = table.filter((pl.col("dataset") == test) & (pl.col("variant") == f"{kind} k={k}")).sort("layer")
+            return [round(value, 4) for value in rows["value"]] or None
+
+        return {name: LayerScores(scores(name, "cls"), scores(name, "mean") or []) for name in self.tests}
 
 
-@torch.no_grad()
-def layer_features(vit: VisionTransformer, images: Tensor, batch: int = 256) -> Tensor:
-    """(L, 2, N, D): CLS token (or the mean again) and mean patch token of each block's output."""
-    was_training = vit.training
-    vit.eval()
-    device = next(vit.parameters()).device
-    parts = []
-    for chunk in images.split(batch):
-        x = vit.norm_pre(vit.patch_drop(vit._pos_embed(vit.patch_embed(normalise(to_float(chunk.to(device)))))))
-        features = []
-        for block in vit.blocks:
-            x = block(x)
-            mean = x[:, vit.num_prefix_tokens :].mean(1)
-            features.append(torch.stack([x[:, 0] if vit.has_class_token else mean, mean]))
-        parts.append(torch.stack(features).float().cpu())
-    vit.train(was_training)
-    return torch.cat(parts, dim=2)
-
-
-def knn_accuracy(bank: Tensor, bank_labels: Tensor, queries: Tensor, query_labels: Tensor) -> float:
-    """Share of (Q, D) queries whose weighted nearest neighbours among the (M, D) bank vote for their label."""
-    similarity = F.normalize(queries, dim=1) @ F.normalize(bank, dim=1).T  # (Q, M)
-    weights, neighbours = similarity.topk(min(NEIGHBOURS, len(bank)), dim=1)  # (Q, k)
-    classes = int(bank_labels.max()) + 1
-    votes = torch.zeros(len(queries), classes)
-    votes.scatter_add_(1, bank_labels[neighbours], (weights / TEMPERATURE).exp())
-    return float((votes.argmax(1) == query_labels).float().mean())
+def listed(images: Tensor, labels: Tensor) -> SampleList:
+    """Images in memory as a list like any other. images: uint8 (n, 3, h, w); labels: int64 (n,)."""
+    pixels = images.permute(0, 2, 3, 1).contiguous().numpy()
+    known = enumerate(zip(pixels, labels.tolist(), strict=True))
+    samples = [PixelSample(str(i), Path(str(i)), label, pixels=image) for i, (image, label) in known]
+    return SampleList(samples, classes=[str(label) for label in range(int(torch.max(labels)) + 1)])

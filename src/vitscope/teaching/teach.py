@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from vitscope.core.device import choose_device
+from vitscope.core.errors import VitscopeError
+from vitscope.core.files import make_folder
 from vitscope.data.folders import open_images
 from vitscope.data.samples import SampleList
-from vitscope.device import choose_device
-from vitscope.digest import digest_of
-from vitscope.errors import VitscopeError
 from vitscope.teaching.captions import read_captions
 from vitscope.teaching.card import learning_curve, write_card
+from vitscope.teaching.config import CHANGEABLE, TrainConfig
 from vitscope.teaching.display import interruptible, shown
 from vitscope.teaching.distributed import barrier, process_group, rank, world
 from vitscope.teaching.images import ImageFiles, TrainingImages, open_training_images
@@ -33,36 +34,42 @@ BANK = 2000  # taught images among which neighbours are sought
 POINTS = 200  # of the learning curve
 
 
+@dataclass(frozen=True)
+class Taught:
+    """How a call of `teach` ended."""
+
+    card: Path
+    step: int
+    steps: int
+    interrupted: int = 0  # the signal that stopped it
+
+    @property
+    def complete(self) -> bool:
+        return self.step >= self.steps
+
+
+class Interrupted(KeyboardInterrupt):
+    """Somebody stopped the run; checkpoint and card are written, and the same call goes on."""
+
+    def __init__(self, taught: Taught) -> None:
+        super().__init__(f"stopped at step {taught.step} of {taught.steps}")
+        self.taught = taught
+
+
 def teach(
     teacher: str,
     images: Path,
-    arch: str,
-    out: Path,
+    arch: str = "",
+    out: Path = Path("taught"),
     *,
-    size: int | None = None,
-    options: Mapping[str, Any] | None = None,
-    epochs: float = 100,
-    batch: int = 64,
-    warmup: float = 0.05,
-    cooldown: float = 0.5,
-    matrix_rate: float = 0.02,
-    rate: float = 1.5e-3,
-    matrix_decay: float = 0.1,
-    decay: float = 0.05,
-    clip: float = 3.0,
-    settings: Mapping[str, Any] | None = None,
-    seed: int = 0,
-    device: str = "auto",
-    workers: int = 4,
-    cache: Path | None = None,
-    looks: int = 20,
-    stop_after: float | None = None,
+    config: TrainConfig | Path | None = None,
+    **settings: Any,
 ) -> Path:
-    """Teach a ViT from scratch and write its model card, `OUT/model.toml`.
+    """Teach a ViT and write its model card, `OUT/model.toml`; returns the card's path.
 
     Called again with the same arguments it goes on from the last checkpoint, exactly as if it had never stopped; a
-    checkpoint of another teacher, architecture or folder of images is refused. Under `torchrun` the batch is divided
-    among the processes.
+    checkpoint of another teacher, architecture, folder of images or setting is refused. Under `torchrun` the batch is
+    divided among the processes.
 
     Parameters
     ----------
@@ -74,100 +81,124 @@ def teach(
     arch:
         Name of a timm ViT, such as vit_small_patch16_224.
     out:
-        Folder for checkpoints, weights and model card.
-    size:
-        Edge of the network's input in pixels; the architecture's own if not given.
-    options:
-        Further keyword arguments of the architecture, such as patch_size, depth, embed_dim, num_heads.
-    epochs:
-        How often each image is seen.
-    batch:
-        Images per step, over all processes.
-    warmup:
-        Share of the steps in which the learning rate rises.
-    cooldown:
-        Share of the steps in which it falls; 1 is a cosine over the entire run, less keeps a plateau before it.
-    matrix_rate:
-        Learning rate of the hidden matrices (Muon).
-    rate:
-        Learning rate of everything else (AdamW).
-    matrix_decay:
-        Weight decay of the hidden matrices.
-    decay:
-        Weight decay of everything else that has two or more dimensions.
-    clip:
-        Largest norm of the gradient; longer ones are shortened.
+        Folder for checkpoints, metrics (JSON lines), weights and model card.
+    config:
+        Settings, or a TOML file of them.
     settings:
-        Changes of the teacher's recipe, such as {"momentum": 0.996}; see the recipe in its file.
-    seed:
-        Decides first weights, order of images and augmentation.
-    device:
-        cpu, cuda, mps or auto.
-    workers:
-        Processes that decode images, when they are too many to be kept decoded.
-    cache:
-        Folder where decoded images are kept between runs; inside `out` if not given.
-    looks:
-        How often k-NN accuracy of held-out images is measured; needs labels.
-    stop_after:
-        Stop after so many CPU-minutes of this call, leaving a checkpoint and a card.
-
-    Returns the path of the model card.
+        Fields of `TrainConfig`, before those of `config`; and of `How`.
     """
-    recipe = recipe_for(teacher, settings)
-    if batch < 1 or epochs <= 0:
-        raise VitscopeError("batch and epochs must be positive")
-    options = {**(options or {}), **({} if size is None else {"img_size": size})}
-    with process_group(choose_device(device)) as place:
-        if batch % world():
-            raise VitscopeError(f"a batch of {batch} cannot be divided among {world()} processes: use a multiple")
-        vision = create_encoder(arch, options, seed).patch_embed.img_size
+    how = How(**{name: settings.pop(name) for name in list(settings) if name in How.__dataclass_fields__})
+    base = TrainConfig.read(config) if isinstance(config, Path) else config or TrainConfig()
+    taught = run_teaching(teacher, images, out, base.but({**({"arch": arch} if arch else {}), **settings}), how)
+    if taught.interrupted:
+        raise Interrupted(taught)
+    return taught.card
+
+
+@dataclass(frozen=True)
+class How:
+    """How a run is made, which changes nothing of what is learned.
+
+    device: cpu, cuda, mps or auto. workers: processes that decode images, when they are too many to be kept decoded.
+    cache: folder where decoded images are kept between runs; inside `out` if not given.
+    looks: how often k-NN accuracy of held-out images is measured (needs labels); 0 is never.
+    stop_after: stop after so many CPU-minutes of this call, leaving a checkpoint and a card.
+    save_every: keep a checkpoint every so many steps, beside the last one; 0 keeps none. keep: the newest so many of
+    them; 0 keeps all. change: go on with other rates, decays or lengths than before; the card tells.
+    """
+
+    device: str = "auto"
+    workers: int = 4
+    cache: Path | None = None
+    looks: int = 20
+    stop_after: float | None = None
+    save_every: int = 0
+    keep: int = 0
+    change: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("workers", "looks", "save_every", "keep"):
+            if getattr(self, name) < 0:
+                raise VitscopeError(f"{name} is {getattr(self, name)}: it cannot be negative")
+
+
+def run_teaching(teacher: str, images: Path, out: Path, config: TrainConfig, how: How) -> Taught:
+    """Teach, from the last checkpoint if there is one, and write the card."""
+    recipe = recipe_for(teacher, config.recipe)
+    if not config.arch:
+        raise VitscopeError("say which network to teach: --arch with the name of a timm ViT")
+    if config.ema and teacher == "dino":
+        raise VitscopeError("dino ships its teacher, which is a moving average already: leave ema at 0")
+    make_folder(out)
+    with process_group(choose_device(how.device)) as place:
+        if config.batch % (world() * config.accumulate):
+            raise VitscopeError(
+                f"a batch of {config.batch} cannot be divided among {world()} processes and {config.accumulate} parts: "
+                "use a multiple"
+            )
+        vision = create_encoder(config.arch, config.network, config.seed).patch_embed.img_size
         samples = open_images(images)
-        taught, held = hold_out(samples, seed)
-        lessons = prepare(teacher, taught, images, vision, cache or out / "cache", batch)
-        steps = max(1, math.ceil(epochs * len(lessons) / batch))
+        taught, held = hold_out(samples, config.seed)
+        lessons = prepare(teacher, taught, images, vision, how.cache or out / "cache", config.batch)
+        steps = max(1, math.ceil(config.epochs * len(lessons) / config.batch))
+        points = max(1, steps // POINTS)
         run = Run(
             out,
-            create_teacher(teacher, arch, options, lessons, seed=seed, recipe=recipe),
-            lessons,
-            Schedule(round(warmup * steps), steps, min(steps, round(cooldown * steps))),
-            Settings(
-                batch=batch,
-                seed=seed,
-                rates=Rates(matrix_rate, rate, matrix_decay, decay),
-                clip=clip,
-                point_every=max(1, steps // POINTS),
-                monitor_every=max(1, steps // POINTS) * max(1, POINTS // max(1, looks)),
-                workers=workers,
+            create_teacher(
+                teacher, config.arch, config.network, lessons, seed=config.seed, recipe=recipe, weights=config.weights
             ),
+            lessons,
+            Schedule(round(config.warmup * steps), steps, min(steps, round(config.cooldown * steps))),
+            Settings(
+                batch=config.batch,
+                seed=config.seed,
+                rates=Rates(config.matrix_rate, config.rate, config.matrix_decay, config.decay),
+                clip=config.clip,
+                precision=config.precision,
+                accumulate=config.accumulate,
+                layer_decay=config.layer_decay,
+                ema=config.ema,
+                point_every=points,
+                monitor_every=points * max(1, POINTS // how.looks) if how.looks else 0,
+                workers=how.workers,
+                save_every=how.save_every,
+                keep=how.keep,
+            ),
+            # in the order in which they are compared: another seed also holds out other images
             identity={
                 "teacher": teacher,
-                "architecture": arch,
-                "options": dict(options),
+                **{f"recipe {name}": value for name, value in plain(asdict(recipe)).items()},
+                **{name: value for name, value in config.told().items() if name != "recipe"},
                 "data": lessons.digest,
-                "recipe": digest_of([asdict(recipe), batch, seed]),
             },
             device=place,
-            monitor=watch(taught, held, vision, seed) if rank() == 0 and held is not None else None,
+            monitor=watch(taught, held, vision, config.seed) if rank() == 0 and held and how.looks else None,
         )
-        run.resume()
-        budget = math.inf if stop_after is None else run.cpu_seconds + stop_after * 60
-        with shown(run, f"{teacher} {arch}"), interruptible() as interrupted:
+        run.resume(changeable=CHANGEABLE, change=how.change)
+        if run.step > steps:
+            raise VitscopeError(f"'{out}' is at step {run.step} already, beyond the {steps} asked for: use more epochs")
+        budget = math.inf if how.stop_after is None else run.cpu_seconds + how.stop_after * 60
+        with shown(run, f"{teacher} {config.arch}"), interruptible() as interrupted:
             run.train(stop=lambda: bool(interrupted) or run.cpu_seconds >= budget)
         card = out / "model.toml"
         if rank() == 0:
             card = write_card(
                 out,
                 "model",
-                run.teacher.encoder,
+                run.encoder,
                 name=out.name,
-                architecture=arch,
-                options=options,
+                architecture=config.arch,
+                options=config.network,
                 teaching=teacher,
-                provenance=provenance(run, samples, recipe),
+                provenance=provenance(run, samples, recipe, config),
             )
         barrier()
-        return card
+        return Taught(card, run.step, steps, interrupted[0] if interrupted and run.step < steps else 0)
+
+
+def plain(value: Any) -> Any:
+    """As it comes back from a checkpoint: tuples as lists."""
+    return json.loads(json.dumps(value))
 
 
 def hold_out(samples: SampleList, seed: int) -> tuple[SampleList, SampleList | None]:
@@ -207,15 +238,14 @@ def watch(taught: SampleList, held: SampleList, size: tuple[int, int], seed: int
     return Monitor(pixels(bank), labels(bank), {"held_out": (pixels(held), labels(held))})
 
 
-def provenance(run: Run, samples: SampleList, recipe: Any) -> dict[str, Any]:
+def provenance(run: Run, samples: SampleList, recipe: Any, config: TrainConfig) -> dict[str, Any]:
     """What the card says about how the weights came to be."""
     return {
         "data": samples.origin,
         "data_digest": run.images.digest,
         "recipe": asdict(recipe),
-        "seed": run.settings.seed,
-        "batch": run.settings.batch,
-        "optimiser": asdict(run.settings.rates),
+        "settings": {k: v for k, v in config.told().items() if v is not None and k not in ("options", "recipe")},
+        **({"changes": run.changes} if run.changes else {}),
         "images_seen": run.step * run.settings.batch,
         "complete": run.step == run.schedule.total,
         "cpu_seconds": round(run.cpu_seconds),

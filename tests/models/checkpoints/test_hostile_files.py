@@ -17,7 +17,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from vitscope.errors import BadCheckpoint, MissingWeights
+from vitscope.core.errors import BadCheckpoint, MissingWeights
 from vitscope.models.checkpoints import load_checkpoint, read_checkpoint
 
 WEIGHTS = {"a": torch.arange(2000.0), "b": torch.ones(3)}
@@ -130,6 +130,39 @@ def test_a_pickle_that_would_run_a_command_does_not(tmp_path: Path, legacy: bool
         torch.save(content, path, _use_new_zipfile_serialization=not legacy)
         refused(path, "refused")
         assert not sprung.exists()
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("kind", ["zip", "legacy", "torchscript"])
+def test_a_pickle_that_never_ends(tmp_path: Path, kind: str) -> None:
+    """Sixty tuples, each twice in the next, as the key of a dictionary: whoever hashes it never comes back."""
+    endless: Any = ()
+    for _ in range(60):
+        endless = (endless, endless)
+    stream = b"\x80\x02}" + pickle.dumps(endless, 2)[2:-1] + b"K\x01s."
+    path, template = tmp_path / "endless.pth", tmp_path / "template"
+    torch.save({}, template, _use_new_zipfile_serialization=kind != "legacy")
+    if kind == "legacy":
+        content = template.read_bytes()
+        start = content.index(pickle.dumps({}, 2))  # after the magic number, the version and the system
+        path.write_bytes(content[:start] + stream + content[start + len(pickle.dumps({}, 2)) :])
+    else:
+        with zipfile.ZipFile(template) as before, zipfile.ZipFile(path, "w") as after:
+            for name in before.namelist():
+                after.writestr(name, stream if name.endswith("data.pkl") else before.read(name))
+            if kind == "torchscript":
+                after.writestr("archive/constants.pkl", b"")
+                after.writestr("archive/code/a.py", b"")
+    refused(path, "stand for more objects than memory can hold")
+
+
+@pytest.mark.parametrize("kind", [torch.int8, torch.uint8, torch.int64, torch.bool, torch.complex64])
+def test_weights_are_floating_point_numbers(official: SimpleNamespace, tmp_path: Path, kind: torch.dtype) -> None:
+    module = official.tiny("vit_base_patch16_224")
+    path = tmp_path / "whole.pth"
+    torch.save({name: (value * 100).to(kind) for name, value in module.state_dict().items()}, path)
+    with pytest.raises(BadCheckpoint, match="floating-point numbers: save the weights in float32"):
+        load_checkpoint(module, path)
 
 
 def test_stand_ins_cannot_be_used_to_run_anything(tmp_path: Path) -> None:

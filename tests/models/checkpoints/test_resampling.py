@@ -12,7 +12,7 @@ from scipy.interpolate import RegularGridInterpolator
 from scipy.optimize import brentq
 from torch.nn.functional import interpolate
 
-from vitscope.errors import BadCheckpoint
+from vitscope.core.errors import BadCheckpoint
 from vitscope.models.checkpoints import load_checkpoint
 from vitscope.models.checkpoints.resample import resample_positions, resample_relative
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from vitscope.errors import BadCheckpoint
+from vitscope.core.errors import BadCheckpoint
 from vitscope.models.checkpoints import load_checkpoint
 
 VIT, BEIT, CLIP = "vit_base_patch16_224", "beit_base_patch16_224", "vit_base_patch16_clip_224"

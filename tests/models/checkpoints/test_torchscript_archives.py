@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from vitscope.errors import BadCheckpoint
+from vitscope.core.errors import BadCheckpoint
 from vitscope.models.checkpoints import load_checkpoint, read_checkpoint
 
 ARCHITECTURE = "vit_base_patch16_clip_quickgelu_224"

@@ -12,7 +12,7 @@ This folder imports torch, timm and safetensors only.
 
 from vitscope.models.checkpoints.converted import Converted, Hints
 from vitscope.models.checkpoints.formats import convert
-from vitscope.models.checkpoints.load import LoadReport, load_checkpoint
+from vitscope.models.checkpoints.load import LoadReport, check_checkpoint, load_checkpoint
 from vitscope.models.checkpoints.propose import propose_architecture
 from vitscope.models.checkpoints.read import read_checkpoint
 from vitscope.models.checkpoints.shape import Shape, shape_of
@@ -22,6 +22,7 @@ __all__ = [
     "Hints",
     "LoadReport",
     "Shape",
+    "check_checkpoint",
     "convert",
     "load_checkpoint",
     "propose_architecture",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from vitscope.errors import BadCheckpoint
+from vitscope.core.errors import BadCheckpoint
 from vitscope.models.checkpoints.converted import Hints
 from vitscope.models.checkpoints.parts import Parts
 from vitscope.models.checkpoints.towers import single_prefix

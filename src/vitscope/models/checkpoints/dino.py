@@ -23,7 +23,8 @@ def recognises(keys: Collection[str]) -> bool:
 def convert(parts: Parts) -> Hints:
     parts.drop("the projection head that only self-distillation needs", *HEADS)
     parts.enter(PREFIX)
-    return (dinov2 if dinov2.recognises(parts.left) else vit).convert(parts)
+    found: Hints = (dinov2 if dinov2.recognises(parts.left) else vit).convert(parts)
+    return found
 
 
 def family(parts: Parts) -> str:

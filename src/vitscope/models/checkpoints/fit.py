@@ -11,7 +11,7 @@ import torch
 from timm.layers import QuickGELU
 from torch import Tensor, nn
 
-from vitscope.errors import BadCheckpoint
+from vitscope.core.errors import BadCheckpoint
 from vitscope.models.checkpoints.converted import Converted
 from vitscope.models.checkpoints.parts import some
 from vitscope.models.checkpoints.propose import propose_architecture
@@ -151,6 +151,8 @@ def _shape(tensor: Tensor) -> str:
 
 
 def _check_finite(state: Mapping[str, Tensor]) -> None:
+    if absent := [key for key, value in state.items() if value.is_meta]:
+        raise BadCheckpoint(f"{len(absent)} tensors have a shape but no values ({some(absent)}): save them from memory")
     broken = [key for key, value in state.items() if value.is_floating_point() and not torch.isfinite(value).all()]
     if broken:
         raise BadCheckpoint(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
-from vitscope.errors import BadCheckpoint
+from vitscope.core.errors import BadCheckpoint
 from vitscope.models.checkpoints import (
     beit,
     clip,

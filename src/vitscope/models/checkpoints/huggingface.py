@@ -11,7 +11,7 @@ from collections.abc import Collection
 
 import torch
 
-from vitscope.errors import BadCheckpoint
+from vitscope.core.errors import BadCheckpoint
 from vitscope.models.checkpoints import beit
 from vitscope.models.checkpoints.converted import Hints
 from vitscope.models.checkpoints.dinov2 import keep_registers

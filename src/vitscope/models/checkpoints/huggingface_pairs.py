@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from vitscope.errors import BadCheckpoint
+from vitscope.core.errors import BadCheckpoint
 from vitscope.models.checkpoints.clip import ACTIVATION_NOTE
 from vitscope.models.checkpoints.converted import Hints
 from vitscope.models.checkpoints.huggingface import fuse_attention

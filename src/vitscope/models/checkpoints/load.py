@@ -7,8 +7,8 @@ from pathlib import Path
 
 from torch import nn
 
-from vitscope.errors import BadCheckpoint
-from vitscope.models.checkpoints.fit import fit
+from vitscope.core.errors import BadCheckpoint
+from vitscope.models.checkpoints.fit import Fitted, fit
 from vitscope.models.checkpoints.formats import convert
 from vitscope.models.checkpoints.read import read_checkpoint
 from vitscope.models.checkpoints.shape import Shape
@@ -35,6 +35,17 @@ def load_checkpoint(module: nn.Module, path: Path) -> LoadReport:
     The module's classifier is removed: heads are never loaded, and none must stay behind with random weights.
     No weight is changed unless everything fits. Raises BadCheckpoint with the file's name and the remedy.
     """
+    fitted, report = _fitted(module, path)
+    module.load_state_dict(fitted.state, strict=True)
+    return report
+
+
+def check_checkpoint(module: nn.Module, path: Path) -> LoadReport:
+    """Whether a weights file fits a module (which may be on torch's meta device); nothing is loaded."""
+    return _fitted(module, path)[1]
+
+
+def _fitted(module: nn.Module, path: Path) -> tuple[Fitted, LoadReport]:
     raw = read_checkpoint(path)
     _remove_classifier(module)
     try:
@@ -42,8 +53,7 @@ def load_checkpoint(module: nn.Module, path: Path) -> LoadReport:
         fitted = fit(converted, module)
     except BadCheckpoint as error:
         raise BadCheckpoint(f"{path}: {error}") from error
-    module.load_state_dict(fitted.state, strict=True)
-    return LoadReport(
+    return fitted, LoadReport(
         family=converted.family,
         used=tuple(sorted(fitted.state)),
         dropped={**converted.dropped, **fitted.dropped},

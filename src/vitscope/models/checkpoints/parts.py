@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from torch import Tensor
 
-from vitscope.errors import BadCheckpoint
+from vitscope.core.errors import BadCheckpoint
 
 SHOWN = 4  # keys named in an error; the rest are counted
 
@@ -68,13 +68,23 @@ class Parts:
 
     def keep(self, key: str, tensor: Tensor) -> None:
         """Put a tensor under its timm name."""
+        self._check_numbers(key, tensor)
         self.state[key] = tensor
 
     def keep_matching(self, *patterns: str) -> None:
         """Keep, under their present names, the remaining keys that one of the expressions matches entirely."""
         pattern = re.compile("|".join(f"(?:{p})" for p in patterns))
         for key in [key for key in self.left if pattern.fullmatch(key)]:
-            self.state[key] = self.left.pop(key)
+            self.keep(key, self.left.pop(key))
+
+    def _check_numbers(self, key: str, tensor: Tensor) -> None:
+        """Whole numbers are weights only together with scales that stand elsewhere: as they are, they mean nothing."""
+        if not tensor.is_floating_point():
+            kind = str(tensor.dtype).removeprefix("torch.")
+            raise BadCheckpoint(
+                f"{self._prefix}{key} is of type {kind}, and weights are floating-point numbers: save the weights in "
+                "float32 or float16 (of a quantised network, those before quantisation) and use that file"
+            )
 
     def finish(self) -> None:
         """Everything must have found its place."""

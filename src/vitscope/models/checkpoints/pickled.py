@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import pickle
 import re
+import zipfile
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from vitscope.errors import BadCheckpoint
+from vitscope.core.errors import BadCheckpoint
+from vitscope.core.pickles import check_pickle
 
 SETTINGS = (
     "argparse.Namespace",
@@ -30,6 +33,8 @@ SETTINGS = (
     "numpy.core.multiarray._reconstruct",
     "numpy._core.multiarray._reconstruct",
 )
+LARGEST_NAMES = 64 << 20  # bytes of names, shapes and settings
+LEGACY_PICKLES = 5  # of the old format: magic number, version, system, content, order of the storages
 _GLOBAL = re.compile(r"GLOBAL (\S+)")
 
 
@@ -49,6 +54,7 @@ class StandIn:
 def read_pickled(path: Path, *, mmap: bool) -> Any:
     """What torch.save wrote (the zip format can be mapped into memory, the legacy one cannot)."""
     try:
+        _check_ends(path, zipped=mmap)
         with torch.serialization.safe_globals([(StandIn, name) for name in SETTINGS]):
             return torch.load(str(path), map_location="cpu", weights_only=True, mmap=mmap)
     except pickle.UnpicklingError as error:
@@ -63,6 +69,22 @@ def read_pickled(path: Path, *, mmap: bool) -> Any:
             f"{path} is damaged or incomplete: download it again and compare its size with the published one "
             f"({_first_line(error)})"
         ) from error
+
+
+def _check_ends(path: Path, *, zipped: bool) -> None:
+    """A few bytes of a pickle can keep the unpickler busy for ever: it is followed first, without loading anything."""
+    if zipped:
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if name.endswith("/data.pkl")]
+            if any(archive.getinfo(name).file_size > LARGEST_NAMES for name in names):
+                raise ValueError("its list of names is too large")
+            for name in names:
+                check_pickle(BytesIO(archive.read(name)))
+        return
+    with path.open("rb") as file:
+        start = BytesIO(file.read(LARGEST_NAMES))
+    for _ in range(LEGACY_PICKLES):
+        check_pickle(start)
 
 
 def _first_line(error: Exception) -> str:

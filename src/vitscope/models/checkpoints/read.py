@@ -11,12 +11,14 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from vitscope.errors import BadCheckpoint, MissingWeights
+from vitscope.core.errors import BadCheckpoint, MissingWeights, shorten
+from vitscope.core.reading import STRANGE, path_problem, reason
 from vitscope.models.checkpoints.pickled import read_pickled
 from vitscope.models.checkpoints.torchscript import is_torchscript, read_torchscript
 
 LARGEST_INDEX = 16 << 20  # bytes: an index of shards is a list of names
 LARGEST_HEADER = 100 << 20  # bytes: the limit of the safetensors format
+BAD_ZIP: tuple[type[Exception], ...] = (zipfile.BadZipFile, *STRANGE)  # names of entries can be anything
 DAMAGED = "is damaged or incomplete: download it again and compare its size with the published one"
 
 
@@ -57,6 +59,8 @@ def _read(path: Path, start: bytes) -> Mapping[str, Any]:
 
 
 def _first_bytes(path: Path) -> bytes:
+    if path.exists() and not path.is_file():
+        raise BadCheckpoint(f"{path} is not a regular file (a pipe or a device): copy its content to a file")
     with path.open("rb") as file:
         return file.read(64)
 
@@ -80,8 +84,8 @@ def _read_zip(path: Path) -> Mapping[str, Any]:
             entries = archive.infolist()
             if is_torchscript(entries):
                 return read_torchscript(path, archive)
-    except zipfile.BadZipFile as error:
-        raise BadCheckpoint(f"{path} {DAMAGED} ({error})") from error
+    except BAD_ZIP as error:
+        raise BadCheckpoint(f"{path} {DAMAGED} ({reason(error)})") from error
     if not any(entry.filename.endswith("/data.pkl") for entry in entries):
         raise BadCheckpoint(f"{path} is a zip archive but not of PyTorch: unpack it and give the weights file in it")
     if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
@@ -101,9 +105,11 @@ def _read_shards(path: Path) -> Mapping[str, Any]:
             f"{path} is a JSON file without an index of weights: give the weights file itself"
         ) from error
     if strange := [
-        name for name in files if not isinstance(name, str) or name != Path(name).name or name in ("", "..")
+        name
+        for name in files
+        if not isinstance(name, str) or name != Path(name).name or name in ("", "..") or path_problem(name)
     ]:
-        raise BadCheckpoint(f"{path} names a part outside its own folder ({strange[0]}), which is refused")
+        raise BadCheckpoint(f"{path} names a part outside its own folder ({shorten(strange[0], 60)}), which is refused")
     state: dict[str, Any] = {}
     for name in files:
         part = path.with_name(name)

@@ -12,7 +12,7 @@ from math import isqrt
 from timm.layers import resample_abs_pos_embed, resize_rel_pos_bias_table
 from torch import Tensor
 
-from vitscope.errors import BadCheckpoint
+from vitscope.core.errors import BadCheckpoint
 
 Grid = tuple[int, int]
 RELATIVE_EXTRAS = 3  # class-to-patch, patch-to-class, class-to-class

@@ -9,7 +9,7 @@ from math import isqrt
 
 from torch import Tensor
 
-from vitscope.errors import BadCheckpoint
+from vitscope.core.errors import BadCheckpoint
 
 _BLOCK = re.compile(r"blocks\.(\d+)\.")
 

@@ -7,6 +7,7 @@ classes become empty stand-ins, and every other name is refused.
 
 from __future__ import annotations
 
+import io
 import pickle
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vitscope.errors import BadCheckpoint
+from vitscope.core.errors import BadCheckpoint
+from vitscope.core.pickles import check_pickle
 
 DTYPES = {
     "FloatStorage": torch.float32,
@@ -56,8 +58,9 @@ def read_torchscript(path: Path, archive: zipfile.ZipFile) -> dict[str, Tensor]:
         entry = archive.getinfo(tree)
         if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > LARGEST_TREE:
             raise pickle.UnpicklingError("its module tree is too large")
-        with archive.open(tree) as file:
-            root = _Unpickler(file, archive, tree.removesuffix(".pkl") + "/").load()
+        content = archive.read(tree)
+        check_pickle(io.BytesIO(content))
+        root = _Unpickler(io.BytesIO(content), archive, tree.removesuffix(".pkl") + "/").load()
         if not isinstance(root, Node):
             raise pickle.UnpicklingError("its root is not a module")
         state: dict[str, Tensor] = {}
@@ -81,7 +84,7 @@ def _collect(node: Node, prefix: str, state: dict[str, Tensor], depth: int) -> N
             _collect(value, f"{prefix}{name}.", state, depth + 1)
 
 
-class _Unpickler(pickle.Unpickler):
+class _Unpickler(pickle._Unpickler):  # the C one reserves what a file asks for
     def __init__(self, file: Any, archive: zipfile.ZipFile, folder: str) -> None:
         super().__init__(file)
         self._archive, self._folder = archive, folder

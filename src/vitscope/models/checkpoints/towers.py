@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from vitscope.errors import BadCheckpoint
+from vitscope.core.errors import BadCheckpoint
 
 
 def prefixes(keys: Iterable[str], anchor: str) -> list[str]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from vitscope.errors import BadCheckpoint
+from vitscope.core.errors import BadCheckpoint
 from vitscope.models.checkpoints.parts import some
 
 # Entries that hold the network, best first: an average of the weights is what the training scripts evaluate.
@@ -90,6 +91,12 @@ def _holds_tensors(value: Any, depth: int = 0) -> bool:
     return depth < DEEPEST and any(_holds_tensors(item, depth + 1) for item in value)
 
 
+def _readable(tensor: Tensor) -> bool:
+    """Whether it holds its numbers themselves, in a type that can be computed with."""
+    plain = tensor.layout == torch.strided and not tensor.is_quantized
+    return plain and not (tensor.is_floating_point() and tensor.element_size() == 1)
+
+
 def _tensors(state: Mapping[str, Any]) -> dict[str, Tensor]:
     """Check that a mapping is a state dict, and strip what parallel training and compilation put before every key."""
     if not state:
@@ -99,6 +106,11 @@ def _tensors(state: Mapping[str, Any]) -> dict[str, Tensor]:
         raise BadCheckpoint(
             f"it is not a state dict: these entries are no tensors: {some(strange)}; "
             "save model.state_dict() alone and use that file"
+        )
+    if odd := [key for key, value in state.items() if not _readable(value)]:
+        raise BadCheckpoint(
+            f"{len(odd)} of its tensors are sparse, quantised or in 8-bit floats ({some(odd)}): save "
+            "the weights as ordinary floating-point tensors (float32 or float16) and use that file"
         )
     for prefix in ("_orig_mod.", "module.", "_orig_mod."):
         if all(key.startswith(prefix) for key in state):

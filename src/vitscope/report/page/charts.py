@@ -20,12 +20,12 @@ HOW = (
             "attention_distance": Measure(
                 "attention distance",
                 "attention distance",
-                "Low, and a token looks at its neighbours; high, and it looks across the picture. Every dot is one "
+                "Low, and a token looks at its neighbours; high, and it looks across the image. Every dot is one "
                 "head: where dots spread from bottom to top, a layer does both at once.",
             )
         },
         roles=("images", "masks"),
-        variants={"grid": "picture edge = 1", "patch_free": "patch-free", "pixels": "pixels"},
+        variants={"grid": "image edge = 1", "patch_free": "patch-free", "pixels": "pixels"},
     ),
     CurveChart(
         "spread",
@@ -34,7 +34,7 @@ HOW = (
             "prefix_mass": Measure(
                 "attention on CLS",
                 "share of spatial tokens' attention on prefix tokens",
-                "How much of their attention the picture's tokens give to CLS and its kin rather than to each other.",
+                "How much of their attention the image's tokens give to CLS and its kin rather than to each other.",
             ),
             "entropy": Measure(
                 "entropy",
@@ -60,7 +60,7 @@ HOW = (
         {
             "gini": Measure(
                 "sparsity",
-                "Gini coefficient of each picture's map",
+                "Gini coefficient of each image's map",
                 "Zero is an even map; towards one, a handful of tokens takes it all.",
             ),
             "top_share": Measure(
@@ -71,13 +71,13 @@ HOW = (
             "repetition": Measure(
                 "repetition",
                 "mean correlation with the other late maps",
-                "In the last quarter of the layers: do all heads show the same map for the same picture?",
+                "In the last quarter of the layers: do all heads show the same map for the same image?",
                 floor=None,
             ),
             "centre_lift": Measure(
                 "pull of the centre",
                 "mass in the middle, against an even map",
-                "Above one, maps favour the middle of the picture, where photographers put their object.",
+                "Above one, maps favour the middle of the image, where photographers put their object.",
                 floor=None,
                 line=1.0,
                 line_title="even",
@@ -184,7 +184,7 @@ WHAT = (
             "intrinsic_dimension": Measure(
                 "intrinsic dimension",
                 "intrinsic dimension",
-                "The dimension of the surface that the pictures lie on, however it is curved.",
+                "The dimension of the surface that the images lie on, however it is curved.",
             ),
         },
         roles=("images",),

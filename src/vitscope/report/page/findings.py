@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from vitscope.findings.outcome import Evidence, Finding, Verdict
 from vitscope.report.page.words import count, number
-from vitscope.study.outcome import Evidence, Finding, Verdict
 
 MARKS = {Verdict.HOLDS: "✓", Verdict.FAILS: "✕", Verdict.UNTESTABLE: "–"}
 CLASSES = {Verdict.HOLDS: "holds", Verdict.FAILS: "fails", Verdict.UNTESTABLE: "untestable"}

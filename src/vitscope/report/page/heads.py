@@ -9,13 +9,13 @@ import polars as pl
 from torch import Tensor
 
 from vitscope.attention.kinds import KINDS, LATE_KINDS, THRESHOLDS
+from vitscope.core.results import Results
 from vitscope.report.page.maps import aligned_reach, crop, encode, pooled, pooling_factor
 from vitscope.report.page.models import PageModel
 from vitscope.report.page.pictures import data_uri
 from vitscope.report.page.words import rounded
-from vitscope.results import Results
 
-PLAIN_MAPS = ("cls", "pure", "rollout")  # shown at their place in the picture
+PLAIN_MAPS = ("cls", "pure", "rollout")  # shown at their place in the image
 NUMBERS = (  # measure, variant (None: the one there is), and what it is
     ("attention_distance", "grid", "distance, edge = 1"),
     ("entropy", "", "entropy, nats"),
@@ -31,7 +31,7 @@ KIND_WORDS = {
     "strict local": "looks at the token itself",
     "axial local": "looks along the token's own row or column",
     "soft local": "looks at the neighbourhood of the token",
-    "global": "looks across the whole picture",
+    "global": "looks across the whole image",
 }
 LATE_WORDS = {
     "sparse-repeating": "the same few tokens as other late heads",
@@ -91,8 +91,8 @@ def _one(results: Results, model: PageModel, reach: float, factors: dict[str, in
 
 
 def _examples(results: Results, model: PageModel, factor: int) -> dict[str, Any] | None:
-    """Single pictures and their maps, picture by picture, layer by layer, head by head."""
-    maps, pictures = (results.maps.get(f"{model.title}/{name}") for name in ("examples", "examples.pictures"))
+    """Single images and their maps, image by image, layer by layer, head by head."""
+    maps, pictures = (results.maps.get(f"{model.title}/{name}") for name in ("examples", "examples.images"))
     if maps is None or pictures is None:
         return None
     return {

@@ -39,7 +39,8 @@ def encode(maps: Tensor) -> dict[str, Any]:
 def decode(packed: dict[str, Any]) -> np.ndarray:
     """What the page sees: (maps, h, w)."""
     data = np.frombuffer(base64.b64decode(packed["data"]), dtype=np.uint8).reshape(-1, *packed["size"])
-    return (data / 255.0) ** 2 * np.array(packed["top"])[:, None, None]
+    found: np.ndarray = (data / 255.0) ** 2 * np.array(packed["top"])[:, None, None]
+    return found
 
 
 def aligned_reach(shapes: Sequence[tuple[int, ...]], budget: int = ALIGNED_BUDGET) -> float:

@@ -1,4 +1,4 @@
-"""Where the numbers came from: coverage, skipped pictures, digests, versions, settings."""
+"""Where the numbers came from: coverage, skipped images, digests, versions, settings."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from vitscope.core.results import Coverage
 from vitscope.report.page.words import listing
-from vitscope.study.outcome import Coverage, StudyOutcome
-
-SHORT = 12  # characters of a digest that are shown; the rest is in its title
 
 
 @dataclass(frozen=True)
@@ -27,12 +25,12 @@ class Job:
 
 
 def jobs(provenance: Sequence[dict[str, Any]]) -> list[Job]:
-    """Provenance as `vitscope.provenance` writes it; whatever is missing stays empty."""
+    """Provenance as `vitscope.core.provenance` writes it; whatever is missing stays empty."""
     return [
         Job(
             model=str(entry.get("title") or entry.get("model", "")),
             measure=str(entry.get("measure", "")),
-            samples=str(entry.get("samples_origin", "")),
+            samples=str(entry.get("dataset", "")),
             count=str(entry.get("seen", entry.get("count", ""))),
             size=" × ".join(str(side) for side in entry.get("input_size") or ()),
             numbers=" on ".join(str(entry[key]) for key in ("dtype", "device") if entry.get(key)),
@@ -59,46 +57,40 @@ def settings_text(settings: dict[str, Any]) -> str:
     return json.dumps(settings, indent=2, default=str, ensure_ascii=False) if settings else ""
 
 
-def skipped_pictures(outcome: StudyOutcome) -> list[tuple[str, str]]:
-    """Every picture that was left out, with the reason, once."""
-    skipped = dict(outcome.results.skipped)
-    for coverage in outcome.coverage:
-        skipped |= coverage.skipped
-    return sorted(skipped.items())
-
-
 def incomplete(coverage: Sequence[Coverage]) -> list[Coverage]:
     return [one for one in coverage if not one.complete]
 
 
 @dataclass(frozen=True)
 class CoverageTable:
-    """Models down, roles across; a cell is (text, complete), or None where nothing was planned."""
+    """Models down, datasets across; a cell is (text, complete), or None where nothing was planned."""
 
-    roles: tuple[str, ...]
+    datasets: tuple[str, ...]
     rows: tuple[tuple[str, tuple[tuple[str, bool] | None, ...]], ...]
 
 
 def coverage_table(coverage: Sequence[Coverage]) -> CoverageTable:
-    roles = tuple(dict.fromkeys(one.role for one in coverage))
-    cells: dict[str, dict[str, list[Coverage]]] = {}
+    columns = list(dict.fromkeys((one.dataset, one.kind) for one in coverage))
+    titles = [title for title, _ in columns]
+    names = (title if titles.count(title) == 1 else f"{title}, {kind}" for title, kind in columns)
+    cells: dict[str, dict[tuple[str, str], Coverage]] = {}
     for one in coverage:
-        cells.setdefault(one.model, {}).setdefault(one.role, []).append(one)
-    rows = ((model, tuple(_cell(found.get(role, [])) for role in roles)) for model, found in cells.items())
-    return CoverageTable(roles, tuple(rows))
+        cells.setdefault(one.model, {})[one.dataset, one.kind] = one
+    rows = ((model, tuple(_cell(found.get(column)) for column in columns)) for model, found in cells.items())
+    return CoverageTable(tuple(names), tuple(rows))
 
 
-def _cell(jobs_of_role: Sequence[Coverage]) -> tuple[str, bool] | None:
-    if not jobs_of_role:
+def _cell(one: Coverage | None) -> tuple[str, bool] | None:
+    if one is None:
         return None
-    seen, planned = sum(one.seen for one in jobs_of_role), sum(one.planned for one in jobs_of_role)
-    complete = all(one.complete for one in jobs_of_role)
-    return (f"{seen:,}" if complete else f"{seen:,} of {planned:,}"), complete
+    return (f"{one.seen:,}" if one.complete else f"{one.seen:,} of {one.planned:,}"), one.complete
 
 
 def shortfall(coverage: Sequence[Coverage], roles: Sequence[str]) -> str:
     """What is missing below a chart that rests on these roles; "" if nothing is."""
     short = [
-        f"{one.model} {one.seen:,} of {one.planned:,} ({one.role})" for one in incomplete(coverage) if one.role in roles
+        f"{one.model} {one.seen:,} of {one.planned:,} ({one.dataset})"
+        for one in incomplete(coverage)
+        if one.kind in roles
     ]
     return f"Incomplete: {listing(short)}." if short else ""

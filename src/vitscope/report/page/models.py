@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from vitscope.results import Results
-from vitscope.teachings import TEACHINGS, Teaching, teaching
+from vitscope.core.results import Results
+from vitscope.core.teachings import TEACHINGS, Teaching, teaching
 
 DASHES = ("", "7 3", "2 2.5", "9 3 2 3")  # models of one teaching share its colour and marker, and differ in line
 

@@ -8,6 +8,11 @@ from typing import Any
 
 import polars as pl
 
+from vitscope.core.results import Coverage
+from vitscope.core.teachings import TEACHINGS, Teaching
+from vitscope.data.openers import OPENERS
+from vitscope.findings.outcome import StudyOutcome
+from vitscope.report.page.answers import answer_data
 from vitscope.report.page.charts import HOW, WHAT
 from vitscope.report.page.curves import CurveChart, curve_data
 from vitscope.report.page.findings import FindingCard, finding_cards, findings_sentence
@@ -20,16 +25,13 @@ from vitscope.report.page.methods import (
     jobs,
     settings_text,
     shortfall,
-    skipped_pictures,
     versions,
 )
 from vitscope.report.page.models import PageModel, models_of
 from vitscope.report.page.similarity import similarity_data
 from vitscope.report.page.spaces import space_data
-from vitscope.report.page.tasks import ROLES, TaskColumn, headline, task_columns
+from vitscope.report.page.tasks import TaskColumn, headline, task_columns
 from vitscope.report.page.words import count
-from vitscope.study.outcome import Coverage, StudyOutcome
-from vitscope.teachings import TEACHINGS, Teaching
 
 
 @dataclass
@@ -47,6 +49,7 @@ class Page:
     jobs_planned: int
     coverage: CoverageTable
     incomplete: list[Coverage]
+    failures: list[str]
     shortfalls: dict[str, str]  # role -> what is missing of it, in words; "" if nothing is
     skipped: list[tuple[str, str]]
     notes: list[str]
@@ -76,6 +79,7 @@ def gather(outcome: StudyOutcome) -> Page:
         "heads": heads,
         "similarity": similarity,
         "spaces": space_data(results, models),
+        "answers": answer_data(results, models),
         **kinds(),
     }
     return Page(
@@ -90,8 +94,9 @@ def gather(outcome: StudyOutcome) -> Page:
         jobs_planned=len(outcome.coverage),
         coverage=coverage_table(outcome.coverage),
         incomplete=incomplete(outcome.coverage),
-        shortfalls={role: shortfall(outcome.coverage, [role]) for role in ("", "images", *ROLES.values())},
-        skipped=skipped_pictures(outcome),
+        failures=list(results.failures),
+        shortfalls={role: shortfall(outcome.coverage, [role]) for role in ("", *OPENERS)},
+        skipped=sorted(results.skipped.items()),
         notes=list(results.notes),
         jobs=jobs(results.provenance),
         versions=versions(results.provenance),

@@ -1,4 +1,4 @@
-"""Pictures made small enough to travel inside the page."""
+"""Images made small enough to travel inside the page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 def data_uri(pixels: Tensor) -> str:
-    """A picture, uint8 (3, h, w), as a URI that holds it."""
+    """An image, uint8 (3, h, w), as a URI that holds it."""
     buffer = io.BytesIO()
     Image.fromarray(pixels.permute(1, 2, 0).contiguous().numpy()).save(buffer, format="WEBP", quality=88, method=4)
     return f"data:image/webp;base64,{base64.b64encode(buffer.getvalue()).decode()}"

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 from torch import Tensor
 
+from vitscope.core.results import Results
 from vitscope.report.page.charts import TOKENS
 from vitscope.report.page.models import PageModel
 from vitscope.report.page.words import rounded
-from vitscope.results import Results
 
 MEASURES = {
     "cka": "CKA",
@@ -33,23 +33,22 @@ def similarity_data(results: Results, models: Sequence[PageModel]) -> dict[str, 
 
 
 def last_layers(table: pl.DataFrame, models: Sequence[PageModel]) -> list[dict[str, Any]]:
-    """Read off rows whose variant is "TOKENS with MODEL"."""
+    """A matrix for every measure, kind of tokens, dataset and protocol."""
     position = {model.title: i for i, model in enumerate(models)}
     matrices = []
     for measure, title in MEASURES.items():
         rows = table.filter(pl.col("measure") == measure)
         nulls = table.filter(pl.col("measure") == f"{measure}_null")
         for tokens in ("cls", "spatial", "all"):
-            for protocol in rows["protocol"].unique(maintain_order=True):
-                chosen = rows.filter(_of(tokens) & (pl.col("protocol") == protocol))
-                if chosen.is_empty():
-                    continue
-                null = nulls.filter(_of(tokens) & (pl.col("protocol") == protocol))
+            mine = rows.filter(pl.col("variant") == tokens)
+            for dataset, protocol in mine.select("dataset", "protocol").unique(maintain_order=True).rows():
+                same = {"variant": tokens, "dataset": dataset, "protocol": protocol}
+                chosen = mine.filter(**same)
                 matrices.append(
-                    {"measure": measure, "title": title, "tokens": tokens, "protocol": protocol}
+                    {"measure": measure, "title": title, "tokens": tokens, "dataset": dataset, "protocol": protocol}
                     | {"n": max(chosen["n"].to_list(), default=0)}
-                    | {name: _matrix(chosen, column, tokens, position) for name, column in _SIDES.items()}
-                    | {"null": _matrix(null, "value", tokens, position)}
+                    | {name: _matrix(chosen, column, position) for name, column in _SIDES.items()}
+                    | {"null": _matrix(nulls.filter(**same), "value", position)}
                 )
     return matrices
 
@@ -57,14 +56,9 @@ def last_layers(table: pl.DataFrame, models: Sequence[PageModel]) -> list[dict[s
 _SIDES = {"value": "value", "low": "ci_low", "high": "ci_high"}
 
 
-def _of(tokens: str) -> pl.Expr:
-    return pl.col("variant").str.starts_with(f"{tokens} with ")
-
-
-def _matrix(rows: pl.DataFrame, column: str, tokens: str, position: dict[str, int]) -> list[list[float | None]]:
+def _matrix(rows: pl.DataFrame, column: str, position: dict[str, int]) -> list[list[float | None]]:
     matrix: list[list[float | None]] = [[None] * len(position) for _ in position]
-    for model, variant, value in rows.select("model", "variant", column).rows():
-        other = str(variant).removeprefix(f"{tokens} with ")
+    for model, other, value in rows.select("model", "other_model", column).rows():
         if model in position and other in position:
             i, j = position[model], position[other]
             matrix[i][j] = matrix[j][i] = rounded(value, 4)

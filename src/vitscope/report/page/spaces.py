@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from vitscope.core.results import Results
 from vitscope.report.page.models import PageModel
 from vitscope.report.page.words import rounded
-from vitscope.results import Results
 
 PROJECTIONS = {"tsne": "t-SNE", "pca": "principal components"}
 

@@ -1,4 +1,4 @@
-"""Which model and layer for what: the table of best layers, its picture, and one sentence for each task."""
+"""Which model and layer for what: the table of best layers, its image, and one sentence for each task."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from typing import Any
 
 import polars as pl
 
+from vitscope.pipeline.best_layers import Cell, Column, best_layers, rows_of_task
 from vitscope.report.page.models import PageModel
 from vitscope.report.page.words import listing, rounded
-from vitscope.tasks.table import Cell, Column, best_layers, rows_of_task
-from vitscope.tasks.table_formats import interval, of_paper
-
-ROLES = {"knn": "labelled", "probe": "labelled", "retrieval": "retrieval", "video": "video", "keypoints": "keypoints"}
+from vitscope.report.table_formats import interval, of_paper
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ def task_columns(table: pl.DataFrame, models: Sequence[PageModel]) -> tuple[list
                 dataset=column.dataset,
                 score=column.score,
                 protocol=column.protocol,
-                role=ROLES.get(column.task.key, ""),
+                role=column.task.kind,
                 measure=column.task.measure,
                 sentence=sentence(column, cells, models),
                 cells=tuple(_text(column, cell) if cell else None for cell in cells),

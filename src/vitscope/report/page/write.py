@@ -14,11 +14,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from vitscope.attention.kinds import KINDS
+from vitscope.core.files import make_folder, write_atomically
+from vitscope.core.teachings import TEACHINGS
+from vitscope.findings.outcome import StudyOutcome
 from vitscope.report.attention_figures import KIND_COLOURS
 from vitscope.report.page.payload import gather
-from vitscope.results import make_folder, write_atomically
-from vitscope.study.outcome import StudyOutcome
-from vitscope.teachings import TEACHINGS
 
 HERE = Path(__file__).parent
 DARK_KINDS = {"global": "#3d4353"}  # what is everywhere must not shine
@@ -28,8 +28,8 @@ STYLES = (  # later ones take precedence
 )  # fmt: skip
 SCRIPTS = (  # in the order in which they are read; they share one scope
     "dom", "study", "colours", "selection", "tooltip", "marks", "axes", "lines", "cursor", "pickers", "curves", "tasks",
-    "tracks", "maps", "kinds", "views", "atlas", "walk", "head", "heatmap", "similarity", "depth", "spaces", "legend",
-    "page",
+    "tracks", "maps", "kinds", "views", "atlas", "walk", "head", "heatmap", "similarity", "depth", "spaces", "answers",
+    "legend", "page",
 )  # fmt: skip
 
 

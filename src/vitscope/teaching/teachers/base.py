@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
-from timm.models.vision_transformer import VisionTransformer
+import torch
 from torch import Tensor, nn
 
 from vitscope.teaching.schedule import Progress
+from vitscope.teaching.vit import ViT
 
 Logs = dict[str, Tensor]
+Module = TypeVar("Module", bound=nn.Module)
 
 
 @dataclass
@@ -26,6 +29,20 @@ class Lesson:
     labels: Tensor | None = None
     captions: list[tuple[str, ...]] | None = None
 
+    def part(self, which: slice) -> Lesson:
+        return Lesson(
+            self.images[which],
+            None if self.labels is None else self.labels[which],
+            None if self.captions is None else self.captions[which],
+        )
+
+    def to(self, device: torch.device) -> Lesson:
+        return Lesson(
+            self.images.to(device, non_blocking=True),
+            None if self.labels is None else self.labels.to(device, non_blocking=True),
+            self.captions,
+        )
+
 
 class Teacher(nn.Module):
     """A way of teaching: holds the network(s), turns a lesson into a loss.
@@ -33,13 +50,14 @@ class Teacher(nn.Module):
     `encoder` is the network that the teaching is for: what a model card ships.
     """
 
-    key: ClassVar[str]  # of vitscope.teachings
+    key: ClassVar[str]  # of vitscope.core.teachings
     needs: ClassVar[str | None] = None  # "labels" or "captions"
     smallest_batch: ClassVar[int] = 1
+    progress = Progress(step=0, warmth=1.0, cooling=0.0)  # of this step; the loop says it before it asks for the loss
 
     @property
     @abstractmethod
-    def encoder(self) -> VisionTransformer:
+    def encoder(self) -> ViT:
         """The taught network."""
 
     @abstractmethod
@@ -55,3 +73,20 @@ class Teacher(nn.Module):
 
     def forward(self, lesson: Lesson) -> tuple[Tensor, Logs]:
         return self.loss(lesson)
+
+
+# -- momentum networks: a copy that follows as an exponential moving average and never sees a gradient ------------
+
+
+def follower(module: Module) -> Module:
+    """A copy without gradients."""
+    return copy.deepcopy(module).requires_grad_(False)
+
+
+@torch.no_grad()
+def follow(target: nn.Module, source: nn.Module, momentum: float) -> None:
+    """target <- momentum * target + (1 - momentum) * source, parameters; buffers are copied."""
+    followers, leaders = [p.data for p in target.parameters()], [p.data for p in source.parameters()]
+    torch._foreach_lerp_(followers, leaders, 1 - momentum)
+    for mine, its in zip(target.buffers(), source.buffers(), strict=True):
+        mine.copy_(its)

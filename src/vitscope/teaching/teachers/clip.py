@@ -9,34 +9,41 @@ loss    = (cross_entropy(logits, diagonal) + cross_entropy(logits^T, diagonal)) 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Annotated
 
 import torch
-from timm.models.vision_transformer import VisionTransformer
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+from timm.models.vision_transformer import Block
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from vitscope.teaching.augment import Augmentation, normalise, to_float
+from vitscope.teaching.config import STRICT, Count, Positive, divides
 from vitscope.teaching.distributed import joined, rank
 from vitscope.teaching.schedule import Progress
 from vitscope.teaching.teachers.base import Lesson, Logs, Teacher
-from vitscope.teaching.teachers.text import TextEncoder, Vocabulary
-from vitscope.teaching.vit import summary
+from vitscope.teaching.vit import ViT, summary
 
 LARGEST_SCALE = math.log(100)
+PAD, UNKNOWN, END = 0, 1, 2
+SPECIAL = ("<pad>", "<unknown>", "<end>")
 
 VIEW = Augmentation(scale=(0.6, 1.0))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class ClipRecipe:
-    joint: int = 64  # width of the space that images and captions share
-    text_width: int = 64
-    text_depth: int = 2
-    text_heads: int = 4
-    text_length: int = 32  # tokens read of a caption, the end token included
-    vocabulary: int = 8192  # most frequent words kept
-    first_temperature: float = 0.07
+    joint: Count = 64  # width of the space that images and captions share
+    text_width: Count = 64
+    text_depth: Count = 2
+    text_heads: Annotated[Count, divides("text_width")] = 4
+    text_length: Annotated[int, Field(ge=2)] = 32  # tokens read of a caption, the end token included
+    vocabulary: Count = 8192  # most frequent words kept
+    first_temperature: Positive = 0.07
     view: Augmentation = VIEW
 
 
@@ -45,7 +52,7 @@ class Clip(Teacher):
     needs = "captions"
     smallest_batch = 2
 
-    def __init__(self, vit: VisionTransformer, vocabulary: Vocabulary, recipe: ClipRecipe | None = None) -> None:
+    def __init__(self, vit: ViT, vocabulary: Vocabulary, recipe: ClipRecipe | None = None) -> None:
         super().__init__()
         self.recipe = recipe = recipe or ClipRecipe()
         self.vit = vit
@@ -58,7 +65,7 @@ class Clip(Teacher):
         self.scale = nn.Parameter(torch.tensor(math.log(1 / recipe.first_temperature)))
 
     @property
-    def encoder(self) -> VisionTransformer:
+    def encoder(self) -> ViT:
         return self.vit
 
     def edges(self) -> list[nn.Module]:
@@ -87,3 +94,63 @@ def contrast(image: Tensor, text: Tensor, scale: Tensor) -> tuple[Tensor, Tensor
     by_text = scale * text @ joined(image).T
     loss = (F.cross_entropy(by_image, own) + F.cross_entropy(by_text, own)) / 2
     return loss, (by_image.argmax(1) == own).float().mean()
+
+
+# -- captions: a vocabulary of words, and a small transformer that reads them ------------------------------------
+
+
+def words(caption: str) -> list[str]:
+    """Lower-case words and numbers; everything else separates.
+
+    >>> words("A red fox, seen at night.")
+    ['a', 'red', 'fox', 'seen', 'at', 'night']
+    """
+    return re.findall(r"[^\W_]+", caption.lower())
+
+
+class Vocabulary:
+    """The most frequent words of the captions, in a fixed order."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words = tuple(words)
+        self.index = {word: i for i, word in enumerate((*SPECIAL, *self.words))}
+
+    @classmethod
+    def of(cls, captions: Iterable[str], size: int) -> Vocabulary:
+        counts = Counter(word for caption in captions for word in words(caption))
+        return cls([word for word, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:size]])
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def encode(self, captions: Sequence[str], length: int) -> Tensor:
+        """int64 (B, length): words, one end token, padding; long captions lose their tail."""
+        tokens = torch.full((len(captions), length), PAD)
+        for row, caption in zip(tokens, captions, strict=True):
+            line = [self.index.get(word, UNKNOWN) for word in words(caption)][: length - 1]
+            row[: len(line) + 1] = torch.tensor([*line, END])
+        return tokens
+
+
+class TextEncoder(nn.Module):
+    """A pre-norm transformer over words; the end token's output stands for the caption."""
+
+    def __init__(self, vocabulary: int, length: int, width: int, depth: int, heads: int) -> None:
+        super().__init__()
+        self.words = nn.Embedding(vocabulary, width)
+        self.positions = nn.Parameter(torch.empty(length, width))
+        nn.init.normal_(self.words.weight, std=0.02)
+        nn.init.normal_(self.positions, std=0.01)
+        self.blocks = nn.Sequential(*[Block(width, heads, qkv_bias=True) for _ in range(depth)])
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """int64 (B, T) -> (B, D)."""
+        tokens = tokens[:, : int((tokens != PAD).sum(1).max())]  # what is padding everywhere need not be read
+        visible = (tokens != PAD)[:, None, None, :]  # (B, 1, 1, T): nobody looks at padding
+        x = self.words(tokens) + self.positions[: tokens.shape[1]]
+        for block in self.blocks:
+            x = block(x, attn_mask=visible)
+        end = (tokens == END).int().argmax(1)
+        found: Tensor = self.norm(x[torch.arange(len(x), device=x.device), end])
+        return found

@@ -13,41 +13,42 @@ A small KoLeo term (Sablayrolles et al. 2019, as in DINOv2) pushes nearest neigh
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
+from typing import Annotated, Literal
 
 import torch
-from timm.models.vision_transformer import VisionTransformer
-from torch import Tensor
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from vitscope.teaching.augment import Augmentation, normalise, to_float
+from vitscope.teaching.config import STRICT, Count, NotNegative, Positive, Probability, UpToAll
 from vitscope.teaching.distributed import joined, mean_over_processes, rank
 from vitscope.teaching.schedule import Progress, settle
-from vitscope.teaching.teachers.base import Lesson, Logs, Teacher
-from vitscope.teaching.teachers.heads import PrototypeHead
-from vitscope.teaching.teachers.momentum import follow, follower
-from vitscope.teaching.vit import summary
+from vitscope.teaching.teachers.base import Lesson, Logs, Teacher, follow, follower
+from vitscope.teaching.vit import ViT, summary
 
 # Every hue is reachable: with a narrow range colour alone describes an image, and shape is not learned.
 LARGE = Augmentation((0.4, 1.0), colour=0.8, hue=0.5, brightness=0.4, contrast=0.4, saturation=0.4, grey=0.2, blur=0.3)
 SMALL = replace(LARGE, scale=(0.1, 0.4), blur=0.2)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class DinoRecipe:
-    prototypes: int = 512  # K, the words of a description
-    hidden: int = 256
-    bottleneck: int = 64
-    student_temperature: float = 0.1
-    teacher_temperature: float = 0.04
+    prototypes: Annotated[int, Field(ge=2)] = 512  # K, the words of a description
+    hidden: Count = 256
+    bottleneck: Count = 64
+    student_temperature: Positive = 0.1
+    teacher_temperature: Positive = 0.04
     balance: Literal["centre", "sinkhorn", "none"] = "centre"
-    centre_momentum: float = 0.9
-    momentum: float = 0.99  # of the teacher
-    final_momentum: float = 1.0  # at the end of cool-down; below 1 where that is short, or the teacher stays behind
-    koleo: float = 0.1
-    small_crops: int = 4
-    small_size: float = 0.5  # edge of the small crops, as a share of the network's input
+    centre_momentum: Probability = 0.9
+    momentum: Probability = 0.99  # of the teacher
+    final_momentum: Probability = 1.0  # at the end of cool-down; below 1 where that is short, or it stays behind
+    koleo: NotNegative = 0.1
+    small_crops: Annotated[int, Field(ge=0)] = 4
+    student_sees: UpToAll = 1.0  # share of a large crop's patches; all of them during cool-down, and the teacher always
+    small_size: UpToAll = 0.5  # edge of the small crops, as a share of the network's input
     large: Augmentation = LARGE
     small: Augmentation = SMALL
 
@@ -57,7 +58,7 @@ class Dino(Teacher):
     smallest_batch = 2
     centre: Tensor
 
-    def __init__(self, vit: VisionTransformer, recipe: DinoRecipe | None = None) -> None:
+    def __init__(self, vit: ViT, recipe: DinoRecipe | None = None) -> None:
         super().__init__()
         self.recipe = recipe = recipe or DinoRecipe()
         self.student_vit = vit
@@ -68,7 +69,7 @@ class Dino(Teacher):
         self._seen: Tensor | None = None  # mean output of the teacher in this step
 
     @property
-    def encoder(self) -> VisionTransformer:
+    def encoder(self) -> ViT:
         return self.teacher_vit
 
     def loss(self, lesson: Lesson) -> tuple[Tensor, Logs]:
@@ -77,14 +78,15 @@ class Dino(Teacher):
         large = [normalise(recipe.large(images, large_size)) for _ in range(2)]
         small = [normalise(recipe.small(images, self.small_size)) for _ in range(recipe.small_crops)]
 
-        summaries = summary(self.student_vit, torch.cat(large))  # (2 B, D)
+        seen = 1.0 if self.progress.cooling else recipe.student_sees
+        summaries = summary(self.student_vit, torch.cat(large), seen)  # (2 B, D)
         outputs = [self.student_head(summaries)]
         if small:
             outputs.append(self.student_head(summary(self.student_vit, torch.cat(small))))
         students = torch.cat(outputs).view(2 + len(small), len(images), -1)  # (V, B, K)
         with torch.no_grad():
             outputs = self.teacher_head(summary(self.teacher_vit, torch.cat(large)))  # (2 B, K)
-            self._seen = outputs.mean(0)
+            self._seen = outputs.float().mean(0)  # the centre is float32, whatever the network computes in
             teachers = self.describe(outputs).view(2, len(images), -1)
         loss = agreement(teachers, F.log_softmax(students / recipe.student_temperature, dim=2))
         logs = {"agreement": loss.detach(), **entropies(teachers)}
@@ -149,7 +151,8 @@ def koleo_loss(features: Tensor) -> Tensor:
     with torch.no_grad():
         similarity = unit @ unit.T
         neighbour = similarity.fill_diagonal_(-1).argmax(1)
-    return -((unit - unit[neighbour]).norm(dim=1) + 1e-8).log().mean()
+    found: Tensor = -((unit - unit[neighbour]).norm(dim=1) + 1e-8).log().mean()
+    return found
 
 
 def entropies(teachers: Tensor) -> Logs:
@@ -161,3 +164,22 @@ def entropies(teachers: Tensor) -> Logs:
         "used": -(mean * mean.clamp(min=1e-12).log()).sum() / whole,
         "vague": -(flat * flat.clamp(min=1e-12).log()).sum(1).mean() / whole,
     }
+
+
+class PrototypeHead(nn.Module):
+    """DINO's head: an MLP to a narrow unit vector, compared with unit prototypes."""
+
+    def __init__(self, width: int, hidden: int, bottleneck: int, prototypes: int) -> None:
+        super().__init__()
+        self.mlp = nn.Sequential(
+            nn.Linear(width, hidden),
+            nn.GELU(),
+            nn.Linear(hidden, hidden),
+            nn.GELU(),
+            nn.Linear(hidden, bottleneck),
+        )
+        self.prototypes = nn.Parameter(F.normalize(torch.randn(prototypes, bottleneck), dim=1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, D) -> (B, K): cosines in [-1, 1]."""
+        return F.normalize(self.mlp(x), dim=1) @ F.normalize(self.prototypes, dim=1).T

@@ -8,25 +8,27 @@ loss    = mean squared error over the hidden patches, each target patch normalis
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Annotated
 
 import torch
-from timm.models.vision_transformer import Block, VisionTransformer
+from pydantic.dataclasses import dataclass
+from timm.models.vision_transformer import Block
 from torch import Tensor, nn
 
 from vitscope.teaching.augment import Augmentation, normalise, to_float
+from vitscope.teaching.config import STRICT, Count, Share, divides
 from vitscope.teaching.teachers.base import Lesson, Logs, Teacher
-from vitscope.teaching.vit import patchify, run_blocks, sincos_positions, with_positions
+from vitscope.teaching.vit import ViT, patchify, run_blocks, sincos_positions, tokens_of
 
 VIEW = Augmentation(scale=(0.6, 1.0))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class MaeRecipe:
-    hidden_share: float = 0.75
-    decoder_width: int = 64
-    decoder_depth: int = 2
-    decoder_heads: int = 4
+    hidden_share: Share = 0.75
+    decoder_width: Count = 64
+    decoder_depth: Count = 2
+    decoder_heads: Annotated[Count, divides("decoder_width")] = 4
     view: Augmentation = VIEW
 
 
@@ -34,7 +36,7 @@ class Mae(Teacher):
     key = "mae"
     decoder_positions: Tensor
 
-    def __init__(self, vit: VisionTransformer, recipe: MaeRecipe | None = None) -> None:
+    def __init__(self, vit: ViT, recipe: MaeRecipe | None = None) -> None:
         super().__init__()
         self.recipe = recipe = recipe or MaeRecipe()
         self.vit = vit
@@ -50,7 +52,7 @@ class Mae(Teacher):
         self.to_pixels = nn.Linear(width, patch[0] * patch[1] * 3)
 
     @property
-    def encoder(self) -> VisionTransformer:
+    def encoder(self) -> ViT:
         return self.vit
 
     def edges(self) -> list[nn.Module]:
@@ -77,9 +79,7 @@ class Mae(Teacher):
 
     def encode(self, view: Tensor, visible: Tensor) -> Tensor:
         """The encoder's output (B, prefix + V, D) for the patches with numbers `visible` (B, V) and no others."""
-        prefix, patches = with_positions(self.vit, self.vit.patch_embed(view))
-        patches = patches.gather(1, visible[..., None].expand(-1, -1, patches.shape[2]))
-        return run_blocks(self.vit, torch.cat([prefix, patches], dim=1))
+        return run_blocks(self.vit, tokens_of(self.vit, self.vit.patch_embed(view)).keep(visible))
 
     def decode(self, latent: Tensor, order: Tensor) -> Tensor:
         """Guessed pixels (B, N, P) of all patches; `order` (B, N) lists the visible ones first."""
@@ -90,7 +90,8 @@ class Mae(Teacher):
         place = order.argsort(1)[..., None].expand_as(shuffled)
         tokens = shuffled.gather(1, place) + self.decoder_positions
         tokens = self.decoder_norm(self.decoder(torch.cat([prefix, tokens], dim=1)))
-        return self.to_pixels(tokens[:, prefix.shape[1] :])
+        found: Tensor = self.to_pixels(tokens[:, prefix.shape[1] :])
+        return found
 
 
 def own_scale(patches: Tensor) -> Tensor:

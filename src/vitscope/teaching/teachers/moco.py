@@ -9,31 +9,31 @@ vit_m, project_m <- momentum average of vit, project
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
-from timm.models.vision_transformer import VisionTransformer
-from torch import Tensor
+from pydantic.dataclasses import dataclass
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from vitscope.teaching.augment import Augmentation, normalise, to_float
-from vitscope.teaching.distributed import joined, rank
+from vitscope.teaching.config import STRICT, Count, Positive, Probability, UpToAll
+from vitscope.teaching.distributed import JoinedBatchNorm, joined, rank
 from vitscope.teaching.schedule import Progress, settle
-from vitscope.teaching.teachers.base import Lesson, Logs, Teacher
-from vitscope.teaching.teachers.heads import batchnorm_mlp
-from vitscope.teaching.teachers.momentum import follow, follower
-from vitscope.teaching.vit import summary
+from vitscope.teaching.teachers.base import Lesson, Logs, Teacher, follow, follower
+from vitscope.teaching.vit import ViT, summary
 
 # Every hue is reachable: with a narrow range colour alone tells images apart, and nothing else is learned.
 VIEW = Augmentation((0.4, 1.0), colour=0.8, hue=0.5, brightness=0.4, contrast=0.4, saturation=0.4, grey=0.2, blur=0.3)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class MocoRecipe:
-    temperature: float = 0.2
-    momentum: float = 0.99  # of the momentum encoder; rises to 1 during cool-down
-    hidden: int = 512  # width of the projector's and predictor's hidden layers
-    joint: int = 128  # width of what is compared
+    temperature: Positive = 0.2
+    momentum: Probability = 0.99  # of the momentum encoder; rises to 1 during cool-down
+    hidden: Count = 512  # width of the projector's and predictor's hidden layers
+    joint: Count = 128  # width of what is compared
+    student_sees: UpToAll = 1.0  # share of a view's patches; all in cool-down, and for the momentum encoder always
     view: Augmentation = VIEW
 
 
@@ -41,7 +41,7 @@ class Moco(Teacher):
     key = "moco"
     smallest_batch = 2
 
-    def __init__(self, vit: VisionTransformer, recipe: MocoRecipe | None = None) -> None:
+    def __init__(self, vit: ViT, recipe: MocoRecipe | None = None) -> None:
         super().__init__()
         self.recipe = recipe = recipe or MocoRecipe()
         self.vit = vit
@@ -51,13 +51,14 @@ class Moco(Teacher):
         self.momentum_project = follower(self.project)
 
     @property
-    def encoder(self) -> VisionTransformer:
+    def encoder(self) -> ViT:
         return self.vit
 
     def loss(self, lesson: Lesson) -> tuple[Tensor, Logs]:
         images, size = to_float(lesson.images), self.vit.patch_embed.img_size
         views = [normalise(self.recipe.view(images, size)) for _ in range(2)]
-        queries = [self.predict(self.project(summary(self.vit, view))) for view in views]
+        seen = 1.0 if self.progress.cooling else self.recipe.student_sees
+        queries = [self.predict(self.project(summary(self.vit, view, seen))) for view in views]
         with torch.no_grad():
             keys = [self.momentum_project(summary(self.momentum_vit, view)) for view in views]
         first, accuracy = contrast(queries[0], keys[1], self.recipe.temperature)
@@ -77,3 +78,14 @@ def contrast(queries: Tensor, keys: Tensor, temperature: float) -> tuple[Tensor,
     logits = F.normalize(queries, dim=1) @ F.normalize(joined(keys), dim=1).T / temperature  # (B, world * B)
     loss = 2 * temperature * F.cross_entropy(logits, own)
     return loss, (logits.argmax(1) == own).float().mean()
+
+
+def batchnorm_mlp(widths: list[int]) -> nn.Sequential:
+    """Linear layers with batch normalisation and ReLU between them, and a plain normalisation at the end (MoCo-v3)."""
+    layers: list[nn.Module] = []
+    for i, (inside, outside) in enumerate(pairwise(widths)):
+        last = i == len(widths) - 2
+        layers += [nn.Linear(inside, outside, bias=False), JoinedBatchNorm(outside, affine=not last)]
+        if not last:
+            layers.append(nn.ReLU())
+    return nn.Sequential(*layers)

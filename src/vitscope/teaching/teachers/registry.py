@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import ValidationError
 
-from vitscope.errors import BadData, VitscopeError
+from vitscope.core.errors import BadData, VitscopeError
 from vitscope.teaching.augment import to_float
+from vitscope.teaching.config import sentence
 from vitscope.teaching.images import TrainingImages
 from vitscope.teaching.teachers.base import Teacher
-from vitscope.teaching.teachers.beit import Beit, BeitRecipe
-from vitscope.teaching.teachers.clip import Clip, ClipRecipe
-from vitscope.teaching.teachers.codebook import learn_codebook
+from vitscope.teaching.teachers.beit import Beit, BeitRecipe, learn_codebook
+from vitscope.teaching.teachers.clip import Clip, ClipRecipe, Vocabulary
 from vitscope.teaching.teachers.dino import Dino, DinoRecipe
 from vitscope.teaching.teachers.mae import Mae, MaeRecipe
 from vitscope.teaching.teachers.moco import Moco, MocoRecipe
 from vitscope.teaching.teachers.supervised import Supervised, SupervisedRecipe
-from vitscope.teaching.teachers.text import Vocabulary
-from vitscope.teaching.vit import create_encoder
+from vitscope.teaching.vit import begin_with, create_encoder
 
 TEACHERS: dict[str, type[Teacher]] = {t.key: t for t in (Supervised, Clip, Dino, Moco, Mae, Beit)}
 RECIPES: dict[str, type[Any]] = {
@@ -42,7 +43,10 @@ def recipe_for(key: str, changes: Mapping[str, Any] | None = None) -> Any:
     for name in changes or {}:
         if name not in fields:
             raise VitscopeError(f"the {key} teacher has no setting '{name}': choose from {', '.join(fields)}")
-    return RECIPES[key](**(changes or {}))
+    try:
+        return RECIPES[key](**(changes or {}))
+    except ValidationError as error:
+        raise sentence(error, f"the {key} teacher's") from error
 
 
 def check_lessons(key: str, images: TrainingImages, batch: int) -> None:
@@ -62,11 +66,23 @@ def check_lessons(key: str, images: TrainingImages, batch: int) -> None:
 
 
 def create_teacher(
-    key: str, arch: str, options: Mapping[str, Any], images: TrainingImages, *, seed: int, recipe: Any = None
+    key: str,
+    arch: str,
+    options: Mapping[str, Any],
+    images: TrainingImages,
+    *,
+    seed: int,
+    recipe: Any = None,
+    weights: Path | None = None,
 ) -> Teacher:
-    """A teacher with an untaught network; all six start from the same network for the same seed."""
+    """A teacher with an untaught network; all six start from the same network for the same seed.
+
+    weights: of a model card or checkpoint of the same architecture, to start from instead.
+    """
     recipe = recipe or recipe_for(key)
-    vit = create_encoder(arch, options, seed, any_size=key == "dino")
+    vit = create_encoder(arch, options, seed, any_size=key == "dino" and recipe.small_crops > 0)
+    if weights is not None:
+        begin_with(vit, weights)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed + 1)
         if key == "fs":
@@ -79,4 +95,5 @@ def create_teacher(
             some = torch.randperm(len(images))[:CODEBOOK_IMAGES].tolist()
             codebook = learn_codebook(to_float(images.take(some)), vit.patch_embed.patch_size, recipe.words, seed)
             return Beit(vit, codebook, recipe)
-        return {"dino": Dino, "moco": Moco, "mae": Mae}[key](vit, recipe)
+        found: Teacher = {"dino": Dino, "moco": Moco, "mae": Mae}[key](vit, recipe)
+        return found

@@ -7,22 +7,24 @@ loss    = cross_entropy(logits, label)            with smoothed labels
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Annotated
 
-from timm.models.vision_transformer import VisionTransformer
+from pydantic import Field
+from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from vitscope.teaching.augment import Augmentation, normalise, to_float
+from vitscope.teaching.config import STRICT
 from vitscope.teaching.teachers.base import Lesson, Logs, Teacher
-from vitscope.teaching.vit import summary
+from vitscope.teaching.vit import ViT, summary
 
 VIEW = Augmentation((0.6, 1.0), colour=0.5, hue=0.5, brightness=0.3, contrast=0.3, saturation=0.3, grey=0.1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class SupervisedRecipe:
-    smoothing: float = 0.1  # share of each label that is spread over all classes
+    smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.1  # share of each label that is spread over all classes
     view: Augmentation = VIEW
 
 
@@ -30,7 +32,7 @@ class Supervised(Teacher):
     key = "fs"
     needs = "labels"
 
-    def __init__(self, vit: VisionTransformer, classes: int, recipe: SupervisedRecipe | None = None) -> None:
+    def __init__(self, vit: ViT, classes: int, recipe: SupervisedRecipe | None = None) -> None:
         super().__init__()
         self.recipe = recipe or SupervisedRecipe()
         self.vit = vit
@@ -38,7 +40,7 @@ class Supervised(Teacher):
         nn.init.zeros_(self.classifier.weight)
 
     @property
-    def encoder(self) -> VisionTransformer:
+    def encoder(self) -> ViT:
         return self.vit
 
     def edges(self) -> list[nn.Module]:

@@ -62,6 +62,7 @@ similarityFigure();
 depthFigure();
 spacesFigure();
 taskCharts();
+answersFigure();
 startLegend();
 followChapters();
 followFindings();

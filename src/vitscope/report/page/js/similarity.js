@@ -9,13 +9,14 @@ function similarityFigure() {
   host.append(area, rampStrip("0, nothing alike", "1, the same"));
   const state = { ...last[0] };
   const chosen = () =>
-    last.find((one) => one.measure === state.measure && one.tokens === state.tokens && one.protocol === state.protocol);
+    last.find((one) => ["measure", "tokens", "dataset", "protocol"].every((key) => one[key] === state[key]));
   const distinct = (key, name) => [...new Map(last.map((one) => [one[key], name(one)]))];
 
   const build = () => {
     const dimensions = [
       ["tokens", "Of", distinct("tokens", (one) => tokens[one.tokens])],
       ["measure", "Measure", distinct("measure", (one) => one.title)],
+      ["dataset", "Pictures", distinct("dataset", (one) => shortName(one.dataset))],
       ["protocol", "Protocol", distinct("protocol", (one) => one.protocol)],
     ];
     find(".pickers", figure).append(
@@ -55,7 +56,7 @@ function similarityFigure() {
     fade(area);
     reading.textContent = pairSentence(matrix);
     find(".note", figure).textContent =
-      `${matrix.n.toLocaleString("en")} pictures. Unrelated features get their null, told with each value.`;
+      `${matrix.n.toLocaleString("en")} pictures of ${shortName(matrix.dataset)}. Unrelated features get their null, told with each value.`;
   };
   build();
   responsive(host, draw);

@@ -1,0 +1,186 @@
+"""Statistics that stream: small states that update batch by batch, merge in any order, and give a result.
+
+A state is made of two kinds of things, so that merging is the same for every statistic:
+- *sums*: float64 tensors that add up;
+- *rows*: one entry per image, keyed by the image's index in the sample list, so that order never matters.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from vitscope.data.batches import Batch
+    from vitscope.models.shape import ModelShape
+
+Self = TypeVar("Self", bound="Statistic")
+Rows = Tensor | Callable[[], Tensor]  # of one shard: there, or read when they are asked for
+
+
+class Positions:
+    """Positions of a list that were seen. Adding some, and asking for some, costs as much as these are, however many
+    were seen before: otherwise merging would be quadratic in the number of shards."""
+
+    def __init__(self, numbers: Tensor | None = None) -> None:
+        self._parts: list[Tensor] = []
+        self._marks = torch.zeros(0, dtype=torch.bool)  # one per position, with room to grow
+        self._count = 0
+        if numbers is not None:
+            self.add(numbers)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def numbers(self) -> Tensor:
+        """All of them, in the order in which they were added; a copy."""
+        return torch.cat(self._parts) if self._parts else torch.empty(0, dtype=torch.int64)
+
+    def add(self, numbers: Tensor) -> None:
+        self._parts.append(numbers)
+        self._count += len(numbers)
+        if len(numbers) and (needed := int(numbers.max()) + 1) > len(self._marks):
+            room = torch.zeros(max(needed, 2 * len(self._marks)), dtype=torch.bool)
+            room[: len(self._marks)] = self._marks
+            self._marks = room
+        self._marks[numbers] = True
+
+    def holds(self, numbers: Tensor) -> Tensor:
+        """Which of some positions were seen: bool, of their shape."""
+        known = numbers < len(self._marks)
+        return self._marks[numbers.where(known, 0)] & known if len(self._marks) else torch.zeros_like(known)
+
+
+class Statistic(ABC):
+    """An observer of traces with a mergeable state. Subclasses fill sums and rows between `begin` and `end`."""
+
+    name: ClassVar[str]
+    wants: ClassVar[frozenset[str]]
+    needs_annotations: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        self._sums: dict[str, Tensor] = {}
+        self._rows: dict[str, list[Rows]] = {}
+        self.seen = Positions()
+        self._batch: Batch | None = None
+
+    @classmethod
+    def of(cls: type[Self], shape: ModelShape, **settings: Any) -> Self:
+        """An empty one for models of this shape. settings: whatever changes its numbers."""
+        return cls(shape.layout, shape.depth, **settings)  # type: ignore[call-arg]
+
+    # -- streaming ---------------------------------------------------------------------------------------------
+
+    def begin(self, batch: Batch) -> None:
+        """A batch is about to be traced."""
+        self._batch = batch
+
+    def end(self) -> None:
+        """The batch has been traced completely: from here on it counts."""
+        assert self._batch is not None, "end() without begin()"
+        self.seen.add(self._batch.indices.cpu())
+        self._batch = None
+
+    @property
+    def batch(self) -> Batch:
+        assert self._batch is not None, "a statistic must be told of a batch before it sees its trace"
+        return self._batch
+
+    def attention(self, layer: int, probs: Tensor) -> None: ...
+
+    def tokens(self, layer: int, x: Tensor) -> None: ...
+
+    def norms(self, layer: int, part: str, x: Tensor) -> None: ...
+
+    def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None: ...
+
+    # -- state -------------------------------------------------------------------------------------------------
+
+    def add(self, name: str, value: Tensor) -> None:
+        """Add to a sum, in float64 on the CPU."""
+        value = value.detach().to("cpu", torch.float64)
+        if name in self._sums:
+            self._sums[name] += value
+        else:
+            self._sums[name] = value.clone()
+
+    def put(self, name: str, value: Tensor) -> None:
+        """One row per image of the current batch: value (B, ...)."""
+        self._rows.setdefault(name, []).append(value.detach().cpu())
+
+    def sum_of(self, name: str) -> Tensor:
+        return self._sums[name]
+
+    def rows_of(self, name: str, places: Tensor | None = None) -> Tensor:
+        """(n, ...) in the order of the sample list. places: of its images in the list that is meant, if not this one.
+
+        Resampling, like every seeded choice, goes by position: it must not depend on the order in which a stream went.
+        """
+        order = (self.indices if places is None else places[self.indices]).argsort()
+        rows = self.joined(name)
+        return rows if torch.equal(order, torch.arange(len(order))) else rows[order]
+
+    def blocks_of(self, name: str) -> Iterator[Tensor]:
+        """The same rows shard by shard, so that memory need not hold them all."""
+        if not (self.indices.diff() > 0).all():
+            yield self.rows_of(name)
+            return
+        for rows in self._rows[name]:
+            yield rows if isinstance(rows, Tensor) else rows()
+
+    def joined(self, name: str) -> Tensor:
+        """All rows of a name, in the order in which they were put."""
+        return torch.cat([rows if isinstance(rows, Tensor) else rows() for rows in self._rows[name]])
+
+    def has_rows(self, name: str) -> bool:
+        return name in self._rows
+
+    @property
+    def indices(self) -> Tensor:
+        """Indices of the images seen, in the order they were seen."""
+        return self.seen.numbers
+
+    @property
+    def count(self) -> int:
+        """How many images were seen."""
+        return len(self.seen)
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything needed to go on: named tensors."""
+        return {
+            "indices": self.indices,
+            **{f"sum/{name}": value for name, value in self._sums.items()},
+            **{f"row/{name}": self.joined(name) for name in self._rows},
+        }
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Take over a state. Rows of a state on disk stay there until they are asked for."""
+        lazy = not isinstance(state, dict)
+        self.seen = Positions(state["indices"])
+        self._sums = {key[4:]: state[key].clone() for key in state if key.startswith("sum/")}
+        self._rows = {
+            key[4:]: [partial(state.__getitem__, key) if lazy else state[key]]
+            for key in state
+            if key.startswith("row/")
+        }
+
+    def merge(self: Self, other: Self) -> None:
+        """Take in what another statistic of the same kind saw; images seen by both are an error."""
+        new = other.indices
+        if len(twice := new[self.seen.holds(new)]):
+            raise ValueError(f"{self.name}: {len(twice)} images were counted in both states, such as {twice.min()}")
+        for name, value in other._sums.items():
+            self.add(name, value)
+        for name, values in other._rows.items():
+            self._rows.setdefault(name, []).extend(values)
+        self.seen.add(new)
+
+    @abstractmethod
+    def result(self) -> Any:
+        """Named, labelled arrays."""

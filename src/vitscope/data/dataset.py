@@ -1,0 +1,145 @@
+"""A dataset: typed, named, and able to say what it is, without a single image having been read.
+
+Kinds: images, masks, labelled, retrieval, video, keypoints. One opener per official layout makes each of them, and
+`open_dataset` recognises which is meant. A study may have several of one kind; titles tell them apart.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, TypeVar
+
+import torch
+from torch import Tensor
+
+from vitscope.core.digest import digest_of
+from vitscope.core.errors import BadData
+from vitscope.data.samples import SampleList
+
+Self = TypeVar("Self", bound="Dataset")
+PARTS = "PartImageNet"  # its masks are of parts; other masks are taken to be of objects
+
+
+@dataclass(frozen=True)
+class Dataset(ABC):
+    """What all kinds have. title: what tables and pages call it; notes: what was left out, in sentences."""
+
+    title: str
+
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def digest(self) -> str:
+        """The identity of everything in it; titles and places of files aside."""
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """Images that go through a network."""
+
+    @abstractmethod
+    def limit(self: Self, n: int, seed: int = 0) -> Self:
+        """A seeded part of it."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def layout(self) -> str:
+        """The official layout, where that says what the annotations are: parts, for one."""
+        return ""
+
+    def titled(self: Self, title: str) -> Self:
+        return replace(self, title=title)
+
+
+@dataclass(frozen=True)
+class ImageSet(Dataset):
+    """Images, perhaps with classes. seed: of the order in which streams show them."""
+
+    samples: SampleList
+    seed: int = 0
+
+    kind: ClassVar[str] = "images"
+
+    @cached_property
+    def shuffled(self) -> SampleList:
+        """One seeded order for all models: minibatch CKA compares images within blocks of it."""
+        return self.samples.select(self.order.tolist())
+
+    @cached_property
+    def order(self) -> Tensor:
+        """Where each image of `shuffled` stands in `samples`, (n,) int64."""
+        return torch.tensor(self.samples.shuffled_positions(self.seed), dtype=torch.int64)
+
+    @property
+    def digest(self) -> str:
+        return self.samples.digest
+
+    @property
+    def count(self) -> int:
+        return len(self.samples)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.samples.notes
+
+    @property
+    def layout(self) -> str:
+        return PARTS if self.samples.origin.startswith(PARTS) else ""
+
+    def limit(self: ImageSelf, n: int, seed: int = 0) -> ImageSelf:
+        return replace(self, samples=self.samples.limit(n, seed))
+
+
+ImageSelf = TypeVar("ImageSelf", bound=ImageSet)
+
+
+@dataclass(frozen=True)
+class MaskSet(ImageSet):
+    """Images with annotated regions: objects or parts."""
+
+    kind: ClassVar[str] = "masks"
+
+    def __post_init__(self) -> None:
+        if not any(sample.annotations for sample in self.samples):
+            raise BadData(f"{self.title} has no masks: there is nothing to compare attention or features with")
+
+
+@dataclass(frozen=True)
+class LabelledSet(Dataset):
+    """Two lists with the same classes: `train` is what is known, `test` what is asked."""
+
+    train: SampleList
+    test: SampleList
+    remarks: tuple[str, ...] = ()
+
+    kind: ClassVar[str] = "labelled"
+
+    @property
+    def digest(self) -> str:
+        return digest_of([self.train.digest, self.test.digest])
+
+    @property
+    def count(self) -> int:
+        return len(self.train) + len(self.test)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (*self.remarks, *self.train.notes, *self.test.notes)
+
+    def limit(self, n: int, seed: int = 0) -> LabelledSet:
+        """At most n images in each of the two lists, balanced over the classes."""
+        if n < len(self.train.classes):
+            raise BadData(
+                f"{n} images cannot show the {len(self.train.classes)} classes of {self.title}: use a limit of that "
+                "many or more"
+            )
+        title = self.title
+        if n < max(len(self.train), len(self.test)) and not title.endswith("(part)"):
+            title = f"{title} (part)"
+        return replace(self, title=title, train=self.train.limit(n, seed), test=self.test.limit(n, seed))

@@ -1,0 +1,89 @@
+"""The shape of a network: everything about it that can be known without its weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vitscope.core.errors import UnsupportedModel
+from vitscope.models.layout import TokenLayout
+from vitscope.models.trace import attention_module, check_observable, trace
+
+
+@dataclass(frozen=True)
+class ModelShape:
+    """signals: what it shows beside attention and tokens, of "norms" and "branches"; not all variants have both."""
+
+    layout: TokenLayout
+    depth: int
+    heads: int
+    width: int
+    patch: tuple[int, int]  # (height, width) in pixels
+    parameters: int
+    signals: tuple[str, ...] = ("norms", "branches")
+
+
+def shape_of(module: nn.Module, name: str, size: tuple[int, int]) -> ModelShape:
+    """Read a network's shape off the module (on any device, the one without memory too); size: of its input."""
+    check_observable(module, name)
+    layout = layout_of(module, name, size)
+    blocks: Any = module.blocks
+    return ModelShape(
+        layout=layout,
+        depth=len(blocks),
+        heads=int(attention_module(blocks[0]).num_heads),  # type: ignore[arg-type]
+        width=int(module.embed_dim),  # type: ignore[arg-type]
+        patch=(size[0] // layout.grid[0], size[1] // layout.grid[1]),
+        parameters=sum(p.numel() for p in module.parameters()),
+        signals=visible_signals(module, layout, size),
+    )
+
+
+def layout_of(module: nn.Module, name: str, size: tuple[int, int]) -> TokenLayout:
+    """Read the token layout off a timm module; never off its name."""
+    embed = getattr(module, "patch_embed", None)
+    patch = getattr(embed, "patch_size", None)
+    if patch is None:
+        embed = getattr(module, "embeds", None)  # NaFlex
+        patch = getattr(embed, "patch_size", None)
+    if patch is None:
+        raise UnsupportedModel(f"'{name}' has no patch embedding: it is not a plain Vision Transformer")
+    patch = (patch, patch) if isinstance(patch, int) else tuple(patch)
+    prefix = int(getattr(module, "num_prefix_tokens", 0))
+    cls = getattr(module, "cls_token", None)
+    if cls is None:
+        cls = getattr(embed, "cls_token", None)
+    grid = (size[0] // patch[0], size[1] // patch[1])
+    return TokenLayout(grid=grid, prefix=prefix, has_cls=cls is not None and prefix > 0)
+
+
+def visible_signals(module: nn.Module, layout: TokenLayout, size: tuple[int, int]) -> tuple[str, ...]:
+    """Which of "norms" and "branches" a model shows, found by asking for them once."""
+    parameter = next(module.parameters(), torch.empty(0))
+    blank = torch.zeros(1, 3, *size, device=parameter.device)
+    seen = []
+    for signal in ("norms", "branches"):
+        try:
+            trace(module, blank, [_Blind(frozenset({signal}))], layout=layout)
+        except UnsupportedModel:
+            continue
+        seen.append(signal)
+    return tuple(seen)
+
+
+class _Blind:
+    """An observer that wants signals and looks at none."""
+
+    def __init__(self, wants: frozenset[str]) -> None:
+        self.wants = wants
+
+    def attention(self, layer: int, probs: Tensor) -> None: ...
+
+    def tokens(self, layer: int, x: Tensor) -> None: ...
+
+    def norms(self, layer: int, part: str, x: Tensor) -> None: ...
+
+    def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None: ...

@@ -1,0 +1,338 @@
+"""A model, described: one frozen `Spec` for whatever a user names, and one `resolve` that finds it.
+
+Nothing is loaded before `load`: the digest, which decides whether work is done already, is made of the description and
+of the bytes of the weights file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import timm
+import torch
+from torch import nn
+
+from vitscope.core.device import choose_device
+from vitscope.core.digest import digest_of, digest_of_file
+from vitscope.core.errors import BadCheckpoint, VitscopeError
+from vitscope.core.reading import user_path
+from vitscope.core.teachings import TEACHINGS
+from vitscope.data.preprocessing import CLIP, HALF, IMAGENET, Preprocessing
+from vitscope.models.backbone import Backbone
+from vitscope.models.card import ModelCard, read_card
+from vitscope.models.catalogue import CATALOGUE
+from vitscope.models.checkpoints import check_checkpoint, load_checkpoint
+from vitscope.models.noise import NoiseTransformer
+from vitscope.models.options import check_seed
+from vitscope.models.registry import Size, build, find_entry, zoo_card
+from vitscope.models.shape import ModelShape, shape_of
+from vitscope.models.weights import get_weights
+
+BASELINES = {"random": "Untrained", "noise": "Noise", "noise-paper": "Noise (published)"}
+TELLING = frozenset({"clip", "dino", "moco", "mae", "beit"})  # formats that tell the teaching; others are shared
+TRAINED_WITH = {  # mean and std of formats that one family alone has, whatever the architecture's own are
+    **dict.fromkeys(("dino", "ibot", "moco", "mae", "dinov2", "ijepa"), IMAGENET),
+    "clip": CLIP,
+    "beit": HALF,
+    "siglip": HALF,
+}
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Everything that decides what a model computes, and what people call it.
+
+    weights: None for a baseline, which is made from its seed. baseline: "", or one of `BASELINES`.
+    """
+
+    name: str
+    architecture: str
+    preprocessing: Preprocessing
+    title: str = ""
+    teaching: str = "other"
+    weights: Path | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    size: Size = None  # of the input, if not the architecture's own
+    baseline: str = ""
+    seed: int = 0
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def digest(self) -> str:
+        """What decides the numbers: the weights' bytes and all that shapes the network; names and places aside."""
+        known = {
+            "architecture": self.architecture,
+            "options": dict(self.options),
+            "size": self.size,
+            "preprocessing": self.preprocessing.digest,
+            "timm": timm.__version__,
+        }
+        if self.weights is not None:
+            return digest_of(known | {"weights": self.weights_digest})
+        return digest_of(known | {"baseline": self.baseline, "seed": self.seed, "torch": torch.__version__})
+
+    @property
+    def weights_digest(self) -> str:
+        """Of the weights file; of a baseline, how it is made."""
+        if self.weights is None:
+            return f"{self.baseline}#{self.seed}"
+        status = self.weights.stat()
+        return _file_digest(self.weights, status.st_size, status.st_mtime_ns)
+
+    @cached_property
+    def shape(self) -> ModelShape:
+        """Found on a network without memory (torch's meta device)."""
+        with torch.device("meta"):
+            module, _ = build(self.architecture, self.options, self.size)
+        return shape_of(module, self.name, self.preprocessing.size)
+
+    def check(self) -> str:
+        """Make sure that the weights fit, names and shapes, before long work starts; returns the format's family."""
+        if self.weights is None:
+            return ""
+        with torch.device("meta"):
+            module, _ = build(self.architecture, self.options, self.size)
+        return check_checkpoint(module, self.weights).family
+
+    def load(self, device: str | torch.device | None = None) -> Backbone:
+        """The network with its weights; missing or foreign weights are an error, never a random network."""
+        chosen = choose_device(device)
+        notes: tuple[str, ...] = ()
+        if self.weights is None:
+            module, origin = self._untrained(), f"seed {self.seed}"
+        else:
+            module, _ = build(self.architecture, self.options, self.size)
+            report = load_checkpoint(module, self.weights)
+            told = (report.note, self._contradiction(report.family))
+            notes, origin = tuple(f"{self.title}: {note}" for note in told if note), str(self.weights)
+        return Backbone(
+            self.name,
+            module,
+            self.preprocessing,
+            self.teaching,
+            self.title or self.name,
+            origin=origin,
+            provenance=dict(self.provenance),
+            device=chosen,
+            notes=notes,
+        )
+
+    def _contradiction(self, family: str) -> str:
+        """What a recognised format says otherwise than whoever described the model."""
+        mean, std = TRAINED_WITH.get(family, (self.preprocessing.mean, self.preprocessing.std))
+        if (mean, std) != (self.preprocessing.mean, self.preprocessing.std):
+            return (
+                f"{family} checkpoints were trained with mean {_numbers(mean)} and std {_numbers(std)}, and this one "
+                f"is normalised with {_numbers(self.preprocessing.mean)} and {_numbers(self.preprocessing.std)}: "
+                "correct its description if that is not meant"
+            )
+        if family in TELLING and self.teaching not in (family, "other"):
+            return f"it is called {self.teaching}, but its file is a {family} checkpoint"
+        return ""
+
+    def _untrained(self) -> nn.Module:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            module, _ = build(self.architecture, self.options, self.size)
+        if self.baseline == "random":
+            return module
+        if not hasattr(module, "blocks") or not hasattr(module, "cls_token"):
+            raise BadCheckpoint(f"'{self.architecture}' is not a plain ViT: the noise baseline cannot take its shape")
+        return NoiseTransformer(module, published=self.baseline == "noise-paper", seed=self.seed)
+
+
+def _numbers(values: tuple[float, ...]) -> str:
+    return "/".join(f"{value:.3g}" for value in values)
+
+
+@cache
+def _file_digest(path: Path, _size: int, _modified: int) -> str:
+    return digest_of_file(path)
+
+
+@dataclass(frozen=True)
+class LoadedSpec(Spec):
+    """A network that is in memory already, such as one in training: its digest is that of its parameters."""
+
+    backbone: Backbone | None = None
+
+    @cached_property
+    def digest(self) -> str:
+        assert self.backbone is not None
+        return digest_of([self.backbone.weights_digest, self.preprocessing.digest, str(self.backbone.module)])
+
+    @property
+    def weights_digest(self) -> str:
+        assert self.backbone is not None
+        return self.backbone.weights_digest
+
+    @cached_property
+    def shape(self) -> ModelShape:
+        assert self.backbone is not None
+        return self.backbone.shape
+
+    def load(self, device: str | torch.device | None = None) -> Backbone:
+        assert self.backbone is not None
+        return self.backbone
+
+
+Named = str | Path | ModelCard | Backbone | Spec
+
+
+def resolve(
+    model: Named,
+    *,
+    arch: str | None = None,
+    size: Size = None,
+    seed: int = 0,
+    download: bool = False,
+    title: str | None = None,
+    teaching: str | None = None,
+) -> Spec:
+    """What a name stands for; the one place where names are parsed.
+
+    model: a name (`vitscope models` lists them), any timm ViT `arch.tag`, `random:<name>` (untrained, seeded),
+        `noise:<name>`, a model card (`*.toml`), a weights file together with `arch`, or a network in memory.
+    size: input size, (height, width) or one number, if not the model's own; position embeddings are resampled.
+    download: fetch missing weights from the hub. Without it nothing is ever fetched.
+    title, teaching: instead of those that the model comes with.
+    """
+    spec = _resolve(model, arch, size, seed, download)
+    if teaching is not None and teaching not in TEACHINGS:
+        raise VitscopeError(f"{spec.name}: teaching '{teaching}' is not one of {', '.join(TEACHINGS)}")
+    return replace(spec, title=title or spec.title or spec.name, teaching=teaching or spec.teaching)
+
+
+def _resolve(model: Named, arch: str | None, size: Size, seed: int, download: bool) -> Spec:
+    if isinstance(model, Spec):
+        return model
+    if isinstance(model, Backbone):
+        known: dict[str, Any] = {"title": model.title, "teaching": model.teaching, "provenance": model.provenance}
+        return LoadedSpec(model.name, type(model.module).__name__, model.preprocessing, backbone=model, **known)
+    if isinstance(model, ModelCard):
+        return _from_card(model, size)
+    text = str(model)
+    kind, _, shaped = text.partition(":")
+    if kind in BASELINES and shaped:
+        return _baseline(kind, shaped, size, seed)
+    if text.startswith("zoo/"):
+        return _from_card(zoo_card(text), size)
+    path = user_path(text)
+    if text.endswith(".toml"):
+        return _from_card(read_card(path), size)
+    if isinstance(model, Path) or arch is not None or path.is_file():
+        return _from_file(path, arch, size)
+    entry = find_entry(text)
+    weights = get_weights(entry, download=download)
+    tag = entry.hub.partition(".")[2] if entry.hub else ""
+    architecture = f"{entry.architecture}.{tag}" if tag else entry.architecture
+    preprocessing = _default_preprocessing(architecture, entry.options, size)
+    if entry.normalisation:
+        preprocessing = Preprocessing(preprocessing.size, *entry.normalisation)
+    described: dict[str, Any] = {"options": dict(entry.options), "size": size, "weights": weights}
+    return Spec(entry.name, architecture, preprocessing, entry.title, entry.teaching, **described)
+
+
+def _default_preprocessing(architecture: str, options: Mapping[str, Any], size: Size) -> Preprocessing:
+    with torch.device("meta"):
+        return build(architecture, options, size)[1]
+
+
+def _from_file(path: Path, arch: str | None, size: Size) -> Spec:
+    if not path.is_file():
+        raise VitscopeError(f"there is no weights file {path}")
+    if arch is None:
+        raise VitscopeError(f"{path} is a weights file: say its architecture too, such as --arch vit_small_patch16_224")
+    spec = Spec(path.stem, arch, _default_preprocessing(arch, {}, size), path.name, weights=path, size=size)
+    return _as_trained(spec, spec.check())
+
+
+def _as_trained(spec: Spec, family: str) -> Spec:
+    """What is known of a recognised format comes with it: teaching and normalisation."""
+    mean, std = TRAINED_WITH.get(family, (spec.preprocessing.mean, spec.preprocessing.std))
+    preprocessing = replace(spec.preprocessing, mean=mean, std=std)
+    return replace(spec, preprocessing=preprocessing, teaching=family if family in TELLING else spec.teaching)
+
+
+def _from_card(card: ModelCard, size: Size) -> Spec:
+    if not card.weights.is_file():
+        raise VitscopeError(f"model card '{card.name}': its weights file {card.weights} does not exist")
+    preprocessing, size = _card_preprocessing(card, size)
+    spec = Spec(
+        card.name,
+        card.architecture,
+        preprocessing,
+        card.title or card.name,
+        card.teaching,
+        weights=card.weights,
+        options=dict(card.options),
+        size=size,
+        provenance=dict(card.provenance),
+    )
+    said = card.preprocessing.mean or card.preprocessing.std
+    return spec if said else replace(_as_trained(spec, spec.check()), teaching=card.teaching)
+
+
+def _card_preprocessing(card: ModelCard, size: Size) -> tuple[Preprocessing, Size]:
+    """A card may say another input size than its architecture has: the network is then built for it."""
+    default, wanted = _default_preprocessing(card.architecture, card.options, size), card.preprocessing
+    preprocessing = Preprocessing(
+        size=default.size if size is not None else wanted.size or default.size,
+        mean=wanted.mean or default.mean,
+        std=wanted.std or default.std,
+        interpolation=wanted.interpolation or default.interpolation,
+    )
+    return preprocessing, size if preprocessing.size == default.size else preprocessing.size
+
+
+def _baseline(kind: str, named: str, size: Size, seed: int) -> Spec:
+    """The untrained network, or noise, in the shape (and with the preprocessing) of whatever is named."""
+    check_seed(seed)
+    options: Mapping[str, Any] = {}
+    architecture = named
+    if named.startswith("zoo/") or named.endswith(".toml"):
+        card = zoo_card(named) if named.startswith("zoo/") else read_card(user_path(named))
+        architecture, options = card.architecture, dict(card.options)
+        preprocessing, size = _card_preprocessing(card, size)
+    elif named in CATALOGUE:
+        entry = CATALOGUE[named]
+        architecture, options = entry.architecture, dict(entry.options)
+        preprocessing = _default_preprocessing(architecture, options, size)
+        if entry.normalisation:
+            preprocessing = Preprocessing(preprocessing.size, *entry.normalisation)
+    else:
+        preprocessing = _default_preprocessing(architecture, options, size)
+    name = f"{kind}:{named}" + (f"#{seed}" if seed else "")
+    shaped = Path(named).stem if named.endswith(".toml") else named
+    return Spec(
+        name,
+        architecture,
+        preprocessing,
+        f"{BASELINES[kind]} {shaped}",
+        "none",
+        options=options,
+        size=size,
+        baseline=kind,
+        seed=seed,
+    )
+
+
+def load_model(model: Named, *, device: str | torch.device | None = None, **options: Any) -> Backbone:
+    """Load a model: `load_model("zoo/dino").trace(images, observers)`. options: as `resolve` has them."""
+    return resolve(model, **options).load(device)
+
+
+def distinct(specs: list[Spec]) -> Iterator[Spec]:
+    """The same specs with titles that tell them apart; the same model given twice counts once."""
+    seen: dict[str, str] = {}
+    for spec in specs:
+        if spec.title in seen:
+            if seen[spec.title] == spec.digest:
+                continue
+            raise VitscopeError(f"two different models are called '{spec.title}': give one a title of its own")
+        seen[spec.title] = spec.digest
+        yield spec

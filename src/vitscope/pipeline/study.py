@@ -1,0 +1,254 @@
+"""The study file: what to examine, on what, and how; validated completely before any work starts."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from vitscope.core.analysis import Analysis
+from vitscope.core.errors import VitscopeError, shorten
+from vitscope.core.reading import read_toml, user_path
+from vitscope.data.dataset import Dataset
+from vitscope.data.openers import OPENERS
+from vitscope.models.card import Pixels, shown_text
+from vitscope.models.spec import Spec, distinct, resolve
+from vitscope.pipeline.registry import ANALYSES, default_analyses, in_protocols
+
+KINDS = tuple(OPENERS)
+
+Title = Annotated[str, Field(min_length=1, max_length=120), AfterValidator(shown_text)]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ModelEntry(Strict):
+    """One model: a name (or a model card), or a weights file with its architecture."""
+
+    name: str = Field(
+        min_length=1, description="A name from `vitscope models`, a timm name, random:NAME, or a .toml card"
+    )
+    title: Title | None = Field(None, description="What figures and tables call it")
+    weights: Path | None = Field(None, description="A weights file, instead of the weights that belong to the name")
+    arch: str | None = Field(None, description="timm architecture of the weights file")
+    teaching: str | None = Field(None, description="fs clip dino moco mae beit none other")
+    size: Pixels | tuple[Pixels, Pixels] | None = Field(
+        None, description="Input size in pixels, if not the model's own"
+    )
+
+    @model_validator(mode="after")
+    def _file_needs_architecture(self) -> ModelEntry:
+        if self.weights is not None and self.arch is None:
+            raise ValueError('a weights file needs its architecture: add arch = "vit_small_patch16_224" or the like')
+        return self
+
+    def resolve(self, seed: int) -> Spec:
+        source = self.weights if self.weights is not None else self.name
+        title = self.title or (self.name if self.weights is not None else None)
+        return resolve(source, arch=self.arch, size=self.size, seed=seed, title=title, teaching=self.teaching)
+
+
+class DataEntry(Strict):
+    """One dataset: where it is and how much of it."""
+
+    path: Path
+    title: Title | None = Field(None, description="What tables and pages call it")
+    limit: Annotated[int, Field(strict=True, ge=1)] | None = Field(
+        None, description="At most so many images (queries, videos, or pairs of each category)"
+    )
+
+
+class ImageEntry(DataEntry):
+    labels: Path | None = Field(None, description="Classes of the images: a CSV of path,class lines")
+    imagenet50: bool = Field(False, description="PATH is ImageNet's training folder: take the study's 50 classes")
+
+
+class MaskEntry(DataEntry):
+    images: Path | None = Field(None, description="Folder of the images, where annotations lie elsewhere")
+    per_supercategory: Annotated[int, Field(strict=True, ge=1)] | None = Field(
+        None, description="PartImageNet: so many images of each super-category, as in the paper (500, or 100)"
+    )
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, dict) else value
+
+
+class Data(Strict):
+    """Datasets by kind, any number of each: [data.images], or [[data.retrieval]] several times."""
+
+    images: Annotated[list[ImageEntry], BeforeValidator(_as_list)] = Field([], description="Attention, features")
+    masks: Annotated[list[MaskEntry], BeforeValidator(_as_list)] = Field(
+        [], description="Images with object or part masks: COCO, PartImageNet, mask folder"
+    )
+    labelled: Annotated[list[DataEntry], BeforeValidator(_as_list)] = Field(
+        [], description="train/ and val/ (or test/) in class folders: k-NN, linear probe"
+    )
+    retrieval: Annotated[list[DataEntry], BeforeValidator(_as_list)] = Field(
+        [], description="ROxford5k, RParis6k, or one folder per individual"
+    )
+    video: Annotated[list[DataEntry], BeforeValidator(_as_list)] = Field(
+        [], description="DAVIS-2017, or folders of frames with a first mask"
+    )
+    keypoints: Annotated[list[DataEntry], BeforeValidator(_as_list)] = Field(
+        [], description="SPair-71k, or a JSON of pairs"
+    )
+
+    def entries(self) -> Iterator[tuple[str, DataEntry]]:
+        for kind in KINDS:
+            for entry in getattr(self, kind):
+                yield kind, entry
+
+
+class Study(Strict):
+    """A study, complete."""
+
+    title: Title
+    models: list[ModelEntry] = Field(min_length=1)
+    data: Data
+    analyses: list[str] | dict[str, dict[str, Any]] | None = Field(
+        None,
+        description="What to do, by name, or with settings: [analyses.knn] ks = [20]; all the data allow if absent",
+    )
+    protocols: list[Literal["corrected", "paper"]] = Field(["corrected"], min_length=1)
+    seed: Annotated[int, Field(strict=True, ge=0, lt=2**63)] = 0
+    skip_limit: Annotated[int, Field(strict=True, ge=0)] = Field(
+        50, description="Unreadable images that are passed over"
+    )
+    device: str = "auto"
+    engine: Literal["local", "ray"] = Field("local", description="Where jobs run: this machine, or a Ray cluster")
+    processes: Annotated[int, Field(strict=True, ge=1, le=4096)] = Field(
+        1, description="Jobs done side by side; they share the cores"
+    )
+    workers: Annotated[int, Field(strict=True, ge=0, le=256)] = Field(
+        0, description="Processes that decode images, for each process that runs a network; 0: a few threads"
+    )
+    out: Path = Field(Path("runs/study"), description="Folder for everything that is written, relative to this file")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Study:
+        titles = [entry.title or entry.name for entry in self.models]
+        if twice := next((title for title in titles if titles.count(title) > 1), None):
+            raise ValueError(f"two models are called '{twice}': give one a title of its own")
+        if len(set(self.protocols)) < len(self.protocols):
+            raise ValueError("protocols: name each of them once")
+        kinds = {kind for kind, _ in self.data.entries()}
+        for name in self.analyses or ():
+            if name not in ANALYSES:
+                near = difflib.get_close_matches(shorten(name, 60), ANALYSES, n=1, cutoff=0.5)
+                hint = f"did you mean '{near[0]}'?" if near else f"there is {', '.join(ANALYSES)}"
+                raise ValueError(f"there is no analysis '{shorten(name, 60)}': {hint}")
+            if ANALYSES[name].kind not in kinds:
+                raise ValueError(f"analysis '{name}' needs data.{ANALYSES[name].kind}, which is not given")
+        if not self.chosen():
+            raise ValueError("there is nothing to do: give at least one dataset under [data]")
+        return self
+
+    def chosen(self) -> list[Analysis]:
+        """The analyses to do, with their settings, under each protocol."""
+        kinds = {kind for kind, _ in self.data.entries()}
+        if isinstance(self.analyses, dict):
+            found: list[Analysis] = []
+            for name, settings in self.analyses.items():
+                try:
+                    found += in_protocols(ANALYSES[name], self.protocols, **settings)
+                except ValidationError as error:
+                    raise ValueError(f"analyses.{name}: {_complaint(error)}") from None
+            return found
+        return default_analyses(kinds, self.protocols, self.analyses)
+
+    def specs(self) -> list[Spec]:
+        """The models; missing weights are told here."""
+        return list(distinct([entry.resolve(self.seed) for entry in self.models]))
+
+    def datasets(self) -> list[Dataset]:
+        """Open every dataset; what is missing, or not in the layout that it should be in, is told here."""
+        found = []
+        for kind, entry in self.data.entries():
+            settings = {key: value for key, value in entry if key != "path" and value is not None}
+            found.append(OPENERS[kind](entry.path, seed=self.seed, **settings))
+        return found
+
+    def settings(self) -> dict[str, Any]:
+        """What was asked for, as it is shown with the results: names instead of places on this machine."""
+        values = self.model_dump(mode="json", exclude={"out", "engine", "processes", "workers"}, exclude_none=True)
+        for entries in values["data"].values():
+            for entry in entries:
+                for key in ("path", "images", "labels"):
+                    if key in entry:
+                        entry[key] = Path(entry[key]).name
+        for entry in values["models"]:
+            if "weights" in entry:
+                entry["weights"] = Path(entry["weights"]).name
+            if entry["name"].endswith(".toml"):
+                kind, colon, card = entry["name"].rpartition(":")
+                entry["name"] = f"{kind}{colon}{Path(card).name}"
+        return values
+
+
+def read_study(path: Path) -> Study:
+    """Read and validate a study file; relative paths in it are relative to the file."""
+    path = user_path(path)
+    if not path.exists():
+        raise VitscopeError(f"there is no study file {path}; `vitscope init` writes one")
+    return parse_study(read_toml(path), path.resolve().parent, str(path))
+
+
+def parse_study(values: dict[str, Any], base: Path, name: str = "study") -> Study:
+    """Validate; the first problem is told in one sentence, an unknown key with the nearest valid one."""
+    try:
+        study = Study.model_validate(values)
+    except ValidationError as error:
+        raise VitscopeError(f"{name}: {_complaint(error, values)}") from error
+    return _resolved(study, base)
+
+
+def _complaint(error: ValidationError, values: dict[str, Any] | None = None) -> str:
+    first = error.errors()[0]
+    where = ".".join(_place(first["loc"], values or {})) or "the file"
+    if first["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(shorten(first["loc"][-1], 60), _keys(), n=1, cutoff=0.5)
+        hint = f"; did you mean '{near[0]}'?" if near else ""
+        return f"there is no setting '{where}'{hint}"
+    where = shorten(where)
+    message = str(first["msg"]).removeprefix("Value error, ")
+    return message if where == "the file" else f"{where}: {message}"
+
+
+def _place(loc: tuple[int | str, ...], values: dict[str, Any]) -> list[str]:
+    """Where a setting stands in the file: a dataset that is the only one of its kind has no number there."""
+    alone = len(loc) > 2 and loc[0] == "data" and isinstance(values["data"].get(loc[1]), dict)
+    return [str(part) for number, part in enumerate(loc) if not (alone and number == 2)]
+
+
+def _keys() -> list[str]:
+    entries: tuple[type[BaseModel], ...] = (Study, ModelEntry, Data, ImageEntry, MaskEntry)
+    return [key for model in entries for key in model.model_fields]
+
+
+def _resolved(study: Study, base: Path) -> Study:
+    """All paths made absolute against the file's folder; data that is not there is told now."""
+
+    def absolute(path: Path) -> Path:
+        return base / user_path(path)
+
+    data: dict[str, list[DataEntry]] = {kind: [] for kind in KINDS}
+    for kind, entry in study.data.entries():
+        places = {key: absolute(value) for key, value in entry if isinstance(value, Path)}
+        if not places["path"].exists():
+            raise VitscopeError(f"data.{kind}: there is no {places['path']}")
+        data[kind].append(entry.model_copy(update=places))
+    models = []
+    for model in study.models:
+        kind, colon, card = model.name.rpartition(":")  # also the baseline of a card, such as random:mine.toml
+        update: dict[str, Any] = {"weights": absolute(model.weights)} if model.weights else {}
+        if model.name.endswith(".toml"):
+            update["name"] = f"{kind}{colon}{absolute(Path(card))}"
+        models.append(model.model_copy(update=update))
+    resolved = {"data": study.data.model_copy(update=data), "models": models, "out": absolute(study.out)}
+    return study.model_copy(update=resolved)

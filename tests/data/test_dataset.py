@@ -1,0 +1,78 @@
+"""What every kind of dataset has: an identity that is its files, wherever they lie and whatever it is called."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from vitscope.data.dataset import Dataset
+from vitscope.data.openers import OPENERS
+
+
+def image(path: Path, colour: str = "red") -> None:
+    """A BMP: its size follows from its pixels alone, whatever they show."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (24, 16), colour).save(path, format="BMP")
+
+
+def make(kind: str, root: Path) -> tuple[Path, list[Path]]:
+    """A small dataset: what to open, and its images (BMPs, whatever their names say)."""
+    names = {
+        "images": ["a.bmp", "b.bmp"],
+        "masks": ["images/a.bmp", "images/b.bmp"],
+        "labelled": ["train/cat/a.bmp", "train/dog/a.bmp", "val/cat/a.bmp", "val/dog/a.bmp"],
+        "retrieval": ["bella/a.bmp", "bella/b.bmp", "max/a.bmp", "max/b.bmp"],
+        "video": ["0.bmp", "1.bmp"],
+        "keypoints": ["a.bmp", "b.bmp"],
+    }[kind]
+    for name in names:
+        image(root / name)
+    region = np.zeros((16, 24), np.uint8)
+    region[4:9, 4:9] = 1
+    place = root
+    if kind == "masks":
+        (root / "masks").mkdir()
+        for name in ("a", "b"):
+            Image.fromarray(region * np.uint8(255)).save(root / f"masks/{name}.png")
+    if kind == "video":
+        Image.fromarray(region).save(root / "mask.png")
+    if kind == "keypoints":
+        place = root / "pairs.json"
+        points = {"source_points": [[1, 1]], "target_points": [[2, 2]]}
+        place.write_text(json.dumps([{"source": "a.bmp", "target": "b.bmp", **points}]))
+    return place, [root / name for name in names]
+
+
+@pytest.mark.parametrize("kind", OPENERS)
+def test_an_image_replaced_by_another_of_the_same_size_is_noticed(kind: str, tmp_path: Path) -> None:
+    place, paths = make(kind, tmp_path / "data")
+
+    def opened() -> Dataset:
+        return OPENERS[kind](place)
+
+    for path in paths:
+        os.utime(path, (0, 0))  # files of long ago
+    digests = [opened().digest]
+    assert opened().digest == digests[0]
+    for path in paths:
+        size = path.stat().st_size
+        image(path, "blue")
+        assert path.stat().st_size == size
+        digests.append(opened().digest)
+    assert len(set(digests)) == len(paths) + 1
+
+
+@pytest.mark.parametrize("kind", OPENERS)
+def test_titles_and_places_do_not_change_what_it_is(kind: str, tmp_path: Path) -> None:
+    place, _ = make(kind, tmp_path / "here/data")
+    first = OPENERS[kind](place)
+    assert first.kind == kind
+    assert first.titled("another").digest == first.digest
+    (tmp_path / "here").rename(tmp_path / "there")
+    moved = tmp_path / "there" / place.relative_to(tmp_path / "here")
+    assert OPENERS[kind](moved).digest == first.digest

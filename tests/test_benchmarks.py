@@ -1,0 +1,86 @@
+"""The bench: what it measured is never lost, whatever happens to a suite."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from benchmarks import __main__ as bench
+from benchmarks.timing import Row
+
+
+@pytest.fixture
+def last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(bench, "LAST", tmp_path / "last.json")
+    return tmp_path / "last.json"
+
+
+def give_suites(monkeypatch: pytest.MonkeyPatch, *names: str) -> list[tuple[str, bool]]:
+    """Suites of two rows each, "broken" with a crash between them; returns what was asked of them."""
+    asked: list[tuple[str, bool]] = []
+    for name in names:
+
+        def rows(quick: bool = False, name: str = name) -> Iterator[Row]:
+            asked.append((name, quick))
+            yield Row(f"first of {name}", 1.0, 1.1)
+            if name == "broken":
+                raise RuntimeError("out of luck")
+            yield Row(f"second of {name}", 2.0, 1.1)
+
+        module = ModuleType(f"benchmarks.{name}")
+        module.rows = rows  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, f"benchmarks.{name}", module)
+    monkeypatch.setattr(bench, "SUITES", names)
+    return asked
+
+
+def test_every_suite_has_rows() -> None:
+    assert all(callable(import_module(f"benchmarks.{suite}").rows) for suite in bench.SUITES)
+
+
+def test_a_crash_loses_neither_rows_nor_the_other_suites(
+    last: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give_suites(monkeypatch, "broken", "sound")
+    assert bench.main([]) == 1
+    said = capsys.readouterr()
+    assert all(line in said.out for line in ("first of broken", "first of sound", "second of sound"))
+    assert "broken crashed: RuntimeError: out of luck" in said.err
+    kept = json.loads(last.read_text())
+    assert [row["name"] for row in kept["rows"]] == ["first of broken", "first of sound", "second of sound"]
+    assert [row["met"] for row in kept["rows"]] == [True, True, False]
+    assert kept["crashed"] == {"broken": "RuntimeError: out of luck"}
+
+
+def test_rows_are_shown_and_kept_as_they_are_measured(last: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("benchmarks.killed")
+
+    def rows(quick: bool = False) -> Iterator[Row]:
+        yield Row("measured before", 1.0, None)
+        raise KeyboardInterrupt
+
+    module.rows = rows  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "benchmarks.killed", module)
+    monkeypatch.setattr(bench, "SUITES", ("killed",))
+    with pytest.raises(KeyboardInterrupt):
+        bench.main([])
+    assert [row["name"] for row in json.loads(last.read_text())["rows"]] == ["measured before"]
+
+
+def test_suites_are_chosen_by_name_and_quick_judges_nothing(last: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = give_suites(monkeypatch, "one", "two", "three")
+    assert bench.main(["three", "one", "--quick"]) == 0
+    assert asked == [("three", True), ("one", True)]
+    assert {row["met"] for row in json.loads(last.read_text())["rows"]} == {None}
+
+
+def test_an_unknown_suite_is_told_before_anything_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        bench.main(["published_cka"])
+    assert "no such suite: published_cka; there are attention, features, tasks" in capsys.readouterr().err
