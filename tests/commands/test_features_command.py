@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -58,7 +59,7 @@ def test_other_seeds_and_other_settings_of_clusters_have_digests_of_their_own(tm
     for name in range(3):
         write_masks(tmp_path / "masks" / f"class{name}", [f"{i:04}" for i in range(name, 24, 3)])
     words = ("--masks", tmp_path, "--out", out, "--size", 32, "--no-page", "--no-figures")
-    tables = {}
+    tables: dict[str, Any] = {}
     for seeds in (1, 5, 1):
         run("features", MODEL, *words, "--seeds", seeds)
         results = Results.load(out)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from vitscope.core.errors import BadData
-from vitscope.data.folders import open_images, safe_id
+from vitscope.data.folders import open_images
+from vitscope.data.samples import safe_id
 
 
 def test_flat_folder(photo: Callable[..., Path], tmp_path: Path) -> None:

@@ -14,10 +14,11 @@ import pytest
 from PIL import Image
 
 from vitscope.core.errors import BadData, VitscopeError
-from vitscope.data.coco import open_coco, rasterise
+from vitscope.data.coco import open_coco
 from vitscope.data.davis import open_frames, open_videos
 from vitscope.data.folders import open_images
 from vitscope.data.masks import open_masks
+from vitscope.data.polygons import rasterise
 from vitscope.data.retrieval import open_retrieval
 from vitscope.data.safe_pickle import read_plain_pickle
 from vitscope.data.spair import open_keypoints
@@ -205,7 +206,9 @@ def test_partimagenet_with_strange_categories(photo: Photo, tmp_path: Path) -> N
         ({"bbx": [0, 0, 9]}, "query box"),
     ],
 )
-def test_retrieval_answers_that_change_the_score(photo: Photo, tmp_path: Path, change: dict, said: str) -> None:
+def test_retrieval_answers_that_change_the_score(
+    photo: Photo, tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
     photo("data/jpg/a.jpg")
     photo("data/jpg/b.jpg")
     record = {"bbx": [0, 0, 9, 9], "easy": [1], "hard": [], "junk": []} | change
@@ -234,7 +237,7 @@ def test_pickles_that_never_end(tmp_path: Path) -> None:
     lists: Any = []
     for _ in range(60):
         lists = [lists, lists]
-    itself: list = []
+    itself: list[Any] = []
     itself.append(itself)
     key = pickle.dumps(endless, 2)[:-1]  # the same as the key of a dictionary: the unpickler itself hashes it
     streams = [pickle.dumps(endless), pickle.dumps(lists), pickle.dumps(itself), b"}" + key + b"K\x01s."]

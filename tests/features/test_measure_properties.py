@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import comb, log
+from typing import Any
 
 import pytest
 import torch
@@ -163,7 +164,7 @@ DIMENSIONS = pytest.mark.parametrize("measure", [effective_rank, intrinsic_dimen
 @DIMENSIONS
 @seeds
 @few
-def test_dimensions_do_not_depend_on_axes_origin_size_or_order(measure, seed: int) -> None:  # type: ignore[no-untyped-def]
+def test_dimensions_do_not_depend_on_axes_origin_size_or_order(measure: Any, seed: int) -> None:  # type: ignore[no-untyped-def]
     points = related(40, seed % 1000)[0].double()
     value = measure(points)
     assert measure(points @ rotation(7, seed)) == pytest.approx(value, rel=1e-6)

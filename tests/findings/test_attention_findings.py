@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -40,7 +42,7 @@ def late_study(models: dict[str, str] = SIX, **looks: str) -> Constructed:
     return study
 
 
-def test_f1_holds_where_each_kind_looks_as_the_paper_says():
+def test_f1_holds_where_each_kind_looks_as_the_paper_says() -> None:
     study = late_study()
     study.add("FS", "fs", "knn_top1", line(0.1, 0.8), variant="cls k=20")
     study.add("CLIP", "clip", "knn_top1", line(0.1, 0.7), variant="cls k=20")
@@ -52,13 +54,13 @@ def test_f1_holds_where_each_kind_looks_as_the_paper_says():
     assert found.other_protocol is None  # nothing here depends on the protocol
 
 
-def test_f1_fails_if_explicit_models_are_not_sparse():
+def test_f1_fails_if_explicit_models_are_not_sparse() -> None:
     found = late_study(FS="diverse", CLIP="diverse").finding("F1")
     assert found.verdict is FAILS
     assert "25% of FS's late heads, 25% of CLIP's late heads are sparse-repeating" in found.reason
 
 
-def test_f1_fails_if_contrastive_maps_are_as_scattered_as_explicit_ones():
+def test_f1_fails_if_contrastive_maps_are_as_scattered_as_explicit_ones() -> None:
     study = Constructed()
     for model, teaching in {"FS": "fs", "DINO": "dino"}.items():
         late(study, model, teaching, LOOK[KIND[teaching]])
@@ -69,7 +71,7 @@ def test_f1_fails_if_contrastive_maps_are_as_scattered_as_explicit_ones():
     assert study.finding("F1").verdict is FAILS
 
 
-def test_f1_fails_if_explicit_features_stop_improving():
+def test_f1_fails_if_explicit_features_stop_improving() -> None:
     study = late_study()
     study.add("FS", "fs", "knn_top1", [*line(0.1, 0.8, 9), 0.8, 0.8, 0.8], variant="cls k=20")
     found = study.finding("F1")
@@ -77,7 +79,7 @@ def test_f1_fails_if_explicit_features_stop_improving():
     assert "k-NN of FS does not clearly keep improving" in found.reason
 
 
-def test_f1_needs_explicit_models_and_another_kind():
+def test_f1_needs_explicit_models_and_another_kind() -> None:
     alone = late_study({"DINO": "dino", "MAE": "mae"}).finding("F1")
     assert alone.verdict is UNTESTABLE
     assert alone.reason.startswith("No model taught by explicit supervision (FS, CLIP)")
@@ -86,13 +88,13 @@ def test_f1_needs_explicit_models_and_another_kind():
     assert Constructed().finding("F1").verdict is UNTESTABLE
 
 
-def test_f1_lets_one_size_in_three_be_an_exception():
+def test_f1_lets_one_size_in_three_be_an_exception() -> None:
     models = {"FS-S": "fs", "FS-B": "fs", "FS-L": "fs", "DINO": "dino"}
     assert late_study(models, **{"FS-S": "diverse"}).finding("F1").verdict is HOLDS
     assert late_study(models, **{"FS-S": "diverse", "FS-B": "diverse"}).finding("F1").verdict is FAILS
 
 
-def test_f1_reads_the_last_quarter_of_any_depth():
+def test_f1_reads_the_last_quarter_of_any_depth() -> None:
     study = Constructed()
     for model, teaching, depth in (("FS", "fs", 24), ("DINO", "dino", 8)):
         late(study, model, teaching, LOOK[KIND[teaching]], depth=depth)
@@ -102,7 +104,9 @@ def test_f1_reads_the_last_quarter_of_any_depth():
 # -- F2: offset heads ----------------------------------------------------------------------------------------
 
 
-def with_heads(study: Constructed, model: str, teaching: str, offset: list[tuple[int, int]], stability: float = 1.0):
+def with_heads(
+    study: Constructed, model: str, teaching: str, offset: list[tuple[int, int]], stability: float = 1.0
+) -> None:
     """Four layers of three heads; those listed (1-based) look one token to the right."""
     is_offset = torch.zeros(4, 3)
     for layer, head in offset:
@@ -116,7 +120,7 @@ def with_heads(study: Constructed, model: str, teaching: str, offset: list[tuple
     study.add(model, teaching, "peak_across", is_offset)
 
 
-def test_f2_holds_if_every_taught_model_has_an_offset_head():
+def test_f2_holds_if_every_taught_model_has_an_offset_head() -> None:
     study = Constructed()
     for model, teaching in SIX.items():
         with_heads(study, model, teaching, [(2, 1), (3, 3)])
@@ -128,7 +132,7 @@ def test_f2_holds_if_every_taught_model_has_an_offset_head():
     assert clearest.value == pytest.approx(0.7)
 
 
-def test_f2_fails_at_one_exception_and_at_unstable_heads():
+def test_f2_fails_at_one_exception_and_at_unstable_heads() -> None:
     study = Constructed()
     with_heads(study, "FS", "fs", [(2, 1)])
     with_heads(study, "DINO", "dino", [])
@@ -140,13 +144,13 @@ def test_f2_fails_at_one_exception_and_at_unstable_heads():
     assert shaky.finding("F2").verdict is FAILS
 
 
-def test_f2_cannot_be_tested_without_kinds_of_heads():
+def test_f2_cannot_be_tested_without_kinds_of_heads() -> None:
     found = Constructed().add("FS", "fs", "entropy", line(1, 2)).finding("F2")
     assert found.verdict is UNTESTABLE
     assert "head_kind" in found.reason
 
 
-def test_f2_under_the_published_normalisation_can_differ():
+def test_f2_under_the_published_normalisation_can_differ() -> None:
     """A head that looks two tokens to the right: half the sources of a 4 x 4 grid reach that far."""
     grid = 4
     aligned = torch.zeros(1, 1, 2 * grid - 1, 2 * grid - 1)
@@ -180,7 +184,7 @@ def distances(study: Constructed, model: str, teaching: str, course: list[float]
     study.add(model, teaching, "attention_distance", heads * 100, variant="pixels")
 
 
-def test_f3_holds_if_courses_differ_by_kind_and_early_layers_are_mixed():
+def test_f3_holds_if_courses_differ_by_kind_and_early_layers_are_mixed() -> None:
     study = Constructed()
     for model, teaching in SIX.items():
         distances(study, model, teaching, COURSE[KIND[teaching]])
@@ -192,7 +196,7 @@ def test_f3_holds_if_courses_differ_by_kind_and_early_layers_are_mixed():
     assert within.value == pytest.approx(0)
 
 
-def test_f3_compares_models_of_different_depth_at_relative_depth():
+def test_f3_compares_models_of_different_depth_at_relative_depth() -> None:
     study = Constructed()
     distances(study, "FS", "fs", line(0.2, 0.5, 24))
     distances(study, "CLIP", "clip", line(0.2, 0.5, 12))
@@ -203,7 +207,7 @@ def test_f3_compares_models_of_different_depth_at_relative_depth():
     assert within.value == pytest.approx(0, abs=1e-12)  # the same line, whatever the depth
 
 
-def test_f3_fails_if_all_curves_run_alike_or_levels_alone_differ():
+def test_f3_fails_if_all_curves_run_alike_or_levels_alone_differ() -> None:
     study = Constructed()
     distances(study, "FS", "fs", line(0.2, 0.5))
     distances(study, "DINO", "dino", line(0.25, 0.55))
@@ -212,7 +216,7 @@ def test_f3_fails_if_all_curves_run_alike_or_levels_alone_differ():
     assert "does not clearly differ for explicit and contrastive models (by 0.00 over depth)" in found.reason
 
 
-def test_f3_fails_if_families_do_not_explain_it_or_early_heads_are_all_local():
+def test_f3_fails_if_families_do_not_explain_it_or_early_heads_are_all_local() -> None:
     study = Constructed()
     for (model, teaching), course in zip(SIX.items(), list(COURSE.values()) * 2, strict=True):
         distances(study, model, teaching, course)  # FS is to MoCo as CLIP to MAE
@@ -225,7 +229,7 @@ def test_f3_fails_if_families_do_not_explain_it_or_early_heads_are_all_local():
     assert "arly layers of FS and DINO do not mix" in found.reason
 
 
-def test_f3_cannot_be_tested_with_one_kind_of_teaching():
+def test_f3_cannot_be_tested_with_one_kind_of_teaching() -> None:
     study = Constructed()
     distances(study, "FS", "fs", line(0.2, 0.5))
     distances(study, "CLIP", "clip", line(0.2, 0.5))
@@ -240,7 +244,9 @@ KEEPS = [0.2, 0.3, 0.4, 0.45, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5]
 LOSES = [0.2, 0.3, 0.4, 0.45, 0.5, 0.5, 0.5, 0.5, 0.4, 0.3, 0.3, 0.3]
 
 
-def saliency(study: Constructed, curves: dict[str, list[float]], chance: float | None = 0.25, **options) -> Constructed:
+def saliency(
+    study: Constructed, curves: dict[str, list[float]], chance: float | None = 0.25, **options: Any
+) -> Constructed:
     for model, values in curves.items():
         study.add(model, SIX[model], "saliency_best_head", values, variant="cls", **options)
         study.add(model, SIX[model], "saliency_best_head", [0.9] * 12, variant="centre", **options)
@@ -249,7 +255,7 @@ def saliency(study: Constructed, curves: dict[str, list[float]], chance: float |
     return study
 
 
-def test_f4_holds_if_explicit_models_alone_lose_the_foreground():
+def test_f4_holds_if_explicit_models_alone_lose_the_foreground() -> None:
     curves = {model: LOSES if KIND[key] == "explicit" else KEEPS for model, key in SIX.items()}
     found = saliency(Constructed(), curves).finding("F4")
     assert found.verdict is HOLDS
@@ -260,24 +266,24 @@ def test_f4_holds_if_explicit_models_alone_lose_the_foreground():
     assert found.figure == "saliency_best_head"
 
 
-def test_f4_fails_if_explicit_models_keep_it_or_self_supervised_lose_as_much():
+def test_f4_fails_if_explicit_models_keep_it_or_self_supervised_lose_as_much() -> None:
     assert saliency(Constructed(), {"FS": KEEPS, "DINO": KEEPS}).finding("F4").verdict is FAILS
     found = saliency(Constructed(), {"FS": LOSES, "DINO": LOSES}).finding("F4")
     assert found.verdict is FAILS
     assert "lose not far less (40% against 40%)" in found.reason
 
 
-def test_f4_fails_if_a_model_is_no_better_than_chance_early():
+def test_f4_fails_if_a_model_is_no_better_than_chance_early() -> None:
     found = saliency(Constructed(), {"FS": LOSES, "DINO": KEEPS}, chance=0.45).finding("F4")
     assert found.verdict is FAILS
     assert "not well above chance (0.45)" in found.reason
 
 
-def test_f4_does_not_call_a_difference_inside_the_intervals_a_decline():
+def test_f4_does_not_call_a_difference_inside_the_intervals_a_decline() -> None:
     assert saliency(Constructed(reach=0.2), {"FS": LOSES, "DINO": KEEPS}, chance=0.1).finding("F4").verdict is FAILS
 
 
-def test_f4_needs_masks_a_baseline_and_both_sides():
+def test_f4_needs_masks_a_baseline_and_both_sides() -> None:
     assert "masks" in Constructed().finding("F4").reason
     without = saliency(Constructed(), {"FS": LOSES, "DINO": KEEPS}, chance=None).finding("F4")
     assert without.verdict is UNTESTABLE
@@ -287,7 +293,7 @@ def test_f4_needs_masks_a_baseline_and_both_sides():
     assert "no self-supervised model" in alone.reason.lower()
 
 
-def test_f4_tells_where_the_published_protocol_says_otherwise():
+def test_f4_tells_where_the_published_protocol_says_otherwise() -> None:
     study = saliency(Constructed(), {"FS": LOSES, "DINO": KEEPS})
     saliency(study, {"FS": KEEPS, "DINO": KEEPS}, protocol="paper")
     found = study.finding("F4")
@@ -295,7 +301,7 @@ def test_f4_tells_where_the_published_protocol_says_otherwise():
     assert found.other_protocol is FAILS
 
 
-def test_f4_reads_spatial_saliency_of_a_model_without_cls():
+def test_f4_reads_spatial_saliency_of_a_model_without_cls() -> None:
     study = saliency(Constructed(), {"FS": LOSES})
     study.add("SigLIP", "other", "saliency_best_head", KEEPS, variant="spatial")
     study.add("DINO", "dino", "saliency_best_head", KEEPS, variant="spatial")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.findings.constructed import SIX, Constructed, line, peak_at
@@ -20,7 +22,7 @@ PAPER = {
 }
 
 
-def scores(study: Constructed, measure: str, bests: dict[str, tuple[float, int]], **options) -> Constructed:
+def scores(study: Constructed, measure: str, bests: dict[str, tuple[float, int]], **options: Any) -> Constructed:
     """Each model's curve is a tent with its best score at its best layer."""
     for model, (best, layer) in bests.items():
         values = peak_at(layer, best, best / 4)
@@ -36,7 +38,7 @@ def papers(*measures: str, reach: float = 0.005) -> Constructed:
 
 
 @pytest.mark.parametrize("key", ["F8", "F9", "F10"])
-def test_the_papers_own_numbers_bear_out_its_findings(key):
+def test_the_papers_own_numbers_bear_out_its_findings(key: str) -> None:
     found = papers(*VARIANT).finding(key)
     assert found.verdict is HOLDS, found.reason
     assert found.evidence
@@ -46,14 +48,14 @@ def test_the_papers_own_numbers_bear_out_its_findings(key):
 # -- F8: global tasks ----------------------------------------------------------------------------------------
 
 
-def test_f8_quotes_winner_layers_and_ratio():
+def test_f8_quotes_winner_layers_and_ratio() -> None:
     found = papers("knn_top1").finding("F8")
     assert "FS 83.79 %, DINO 76.06 %" in found.reason
     ratio = next(item for item in found.evidence if "best contrastive over" in item.what)
     assert ratio.value == pytest.approx(0.7606 / 0.8379)
 
 
-def test_f8_fails_if_a_self_supervised_model_wins_or_the_difference_is_not_clear():
+def test_f8_fails_if_a_self_supervised_model_wins_or_the_difference_is_not_clear() -> None:
     study = scores(Constructed(), "knn_top1", {"FS": (0.7, 12), "DINO": (0.8, 12)})
     assert study.finding("F8").verdict is FAILS
     close = papers("knn_top1", reach=0.08).finding("F8")  # 0.077 apart, intervals of 0.08 each way
@@ -61,7 +63,7 @@ def test_f8_fails_if_a_self_supervised_model_wins_or_the_difference_is_not_clear
     assert "does not clearly win" in close.reason
 
 
-def test_f8_fails_if_explicit_models_are_best_in_the_middle_or_contrastive_ones_far_behind():
+def test_f8_fails_if_explicit_models_are_best_in_the_middle_or_contrastive_ones_far_behind() -> None:
     middle = scores(Constructed(), "knn_top1", {"FS": (0.8, 6), "DINO": (0.7, 12)}).finding("F8")
     assert middle.verdict is FAILS
     assert "FS 6 of 12" in middle.reason
@@ -70,7 +72,7 @@ def test_f8_fails_if_explicit_models_are_best_in_the_middle_or_contrastive_ones_
     assert "50% of the best explicit score" in behind.reason
 
 
-def test_f8_must_hold_on_every_dataset():
+def test_f8_must_hold_on_every_dataset() -> None:
     study = papers("knn_top1")
     scores(study, "retrieval_map", {"FS": (0.3, 12), "DINO": (0.4, 12)})
     found = study.finding("F8")
@@ -78,7 +80,7 @@ def test_f8_must_hold_on_every_dataset():
     assert "retrieval" in found.reason.split(".")[0]
 
 
-def test_f8_says_what_is_missing():
+def test_f8_says_what_is_missing() -> None:
     assert Constructed().finding("F8").reason.startswith("No k-NN or retrieval scores")
     alone = scores(Constructed(), "knn_top1", {"FS": (0.8, 12)}).finding("F8")
     assert alone.verdict is UNTESTABLE
@@ -88,7 +90,7 @@ def test_f8_says_what_is_missing():
     assert "no model taught by explicit supervision" in without.reason
 
 
-def test_f8_adds_a_part_level_task_at_which_a_contrastive_model_is_superior():
+def test_f8_adds_a_part_level_task_at_which_a_contrastive_model_is_superior() -> None:
     study = papers("knn_top1")
     assert "was not seen here" in study.finding("F8").reason
     scores(study, "pck@0.1", {"FS": (0.3, 9), "DINO": (0.4, 9)})
@@ -97,7 +99,7 @@ def test_f8_adds_a_part_level_task_at_which_a_contrastive_model_is_superior():
     assert "DINO is superior at keypoints" in found.reason
 
 
-def test_f8_under_the_published_protocol():
+def test_f8_under_the_published_protocol() -> None:
     study = papers("retrieval_map")
     scores(study, "retrieval_map", {"FS": (0.3, 12), "DINO": (0.4, 12)}, protocol="paper")
     found = study.finding("F8")
@@ -107,7 +109,7 @@ def test_f8_under_the_published_protocol():
 # -- F9: local tasks -----------------------------------------------------------------------------------------
 
 
-def test_f9_counts_only_clear_best_layers():
+def test_f9_counts_only_clear_best_layers() -> None:
     found = papers("video_j&f", "pck@0.1").finding("F9")
     assert found.verdict is HOLDS
     # of twelve best layers in the paper's table, DINO's and MAE's for video are the last
@@ -117,14 +119,14 @@ def test_f9_counts_only_clear_best_layers():
     assert "6 undecided" in blurred.reason
 
 
-def test_f9_fails_if_the_last_layer_is_best():
+def test_f9_fails_if_the_last_layer_is_best() -> None:
     bests = {"FS": (0.6, 12), "DINO": (0.6, 12), "MAE": (0.55, 12)}
     found = scores(Constructed(), "pck@0.1", bests).finding("F9")
     assert found.verdict is FAILS
     assert "3 clearly at it" in found.reason
 
 
-def test_f9_fails_if_reconstruction_stays_behind_or_gains_nothing_on_global_tasks():
+def test_f9_fails_if_reconstruction_stays_behind_or_gains_nothing_on_global_tasks() -> None:
     behind = scores(Constructed(), "pck@0.1", {"FS": (0.6, 8), "MAE": (0.3, 8)}).finding("F9")
     assert behind.verdict is FAILS
     assert "50% at keypoints" in behind.reason
@@ -134,7 +136,7 @@ def test_f9_fails_if_reconstruction_stays_behind_or_gains_nothing_on_global_task
     assert study.finding("F9").verdict is FAILS
 
 
-def test_f9_says_what_is_missing():
+def test_f9_says_what_is_missing() -> None:
     assert Constructed().finding("F9").verdict is UNTESTABLE
     found = scores(Constructed(), "pck@0.1", {"FS": (0.6, 8), "DINO": (0.6, 8)}).finding("F9")
     assert found.verdict is UNTESTABLE
@@ -146,7 +148,7 @@ def test_f9_says_what_is_missing():
 # -- F10: no single best -------------------------------------------------------------------------------------
 
 
-def test_f10_holds_if_every_model_is_beaten_somewhere_and_no_layer_serves_all():
+def test_f10_holds_if_every_model_is_beaten_somewhere_and_no_layer_serves_all() -> None:
     study = scores(Constructed(), "knn_top1", {"FS": (0.8, 12), "DINO": (0.6, 12)})
     scores(study, "pck@0.1", {"FS": (0.3, 8), "DINO": (0.4, 8)})
     found = study.finding("F10")
@@ -154,7 +156,7 @@ def test_f10_holds_if_every_model_is_beaten_somewhere_and_no_layer_serves_all():
     assert "FS at k-NN (knn_top1), DINO at keypoints (pck@0.1)" in found.reason
 
 
-def test_f10_fails_if_one_model_is_unbeaten():
+def test_f10_fails_if_one_model_is_unbeaten() -> None:
     study = scores(Constructed(), "knn_top1", {"FS": (0.8, 12), "DINO": (0.6, 12)})
     scores(study, "pck@0.1", {"FS": (0.4, 8), "DINO": (0.4, 8)})
     found = study.finding("F10")
@@ -162,7 +164,7 @@ def test_f10_fails_if_one_model_is_unbeaten():
     assert "FS is clearly beaten at no task" in found.reason
 
 
-def test_f10_fails_if_one_layer_serves_everything():
+def test_f10_fails_if_one_layer_serves_everything() -> None:
     study = scores(Constructed(), "knn_top1", {"FS": (0.8, 12), "DINO": (0.6, 12)})
     scores(study, "pck@0.1", {"FS": (0.3, 12), "DINO": (0.4, 12)})
     found = study.finding("F10")
@@ -170,7 +172,7 @@ def test_f10_fails_if_one_layer_serves_everything():
     assert "ayer 12 of 12 is, for every model and task, not clearly worse" in found.reason
 
 
-def test_f10_compares_depths_not_numbers_of_layers():
+def test_f10_compares_depths_not_numbers_of_layers() -> None:
     """Both are best at the end of their layers, whatever their number."""
     study = Constructed()
     for model, teaching, depth, good in (("FS", "fs", 12, 0.8), ("DINO", "dino", 6, 0.6)):
@@ -179,7 +181,7 @@ def test_f10_compares_depths_not_numbers_of_layers():
     assert "ayer 12 of 12" in study.finding("F10").reason
 
 
-def test_f10_needs_two_tasks_and_two_models_on_them():
+def test_f10_needs_two_tasks_and_two_models_on_them() -> None:
     assert Constructed().finding("F10").verdict is UNTESTABLE
     one = papers("knn_top1").finding("F10")
     assert one.verdict is UNTESTABLE

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Any
 
 import pytest
 
@@ -58,7 +59,9 @@ def run_failing(monkeypatch: pytest.MonkeyPatch, error: BaseException, *words: s
         (cli.Terminated(), 143, "stopped; what was written stays"),
     ],
 )
-def test_one_sentence_and_a_status(monkeypatch, capsys, error, status, said):
+def test_one_sentence_and_a_status(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Any, status: int, said: str
+) -> None:
     assert run_failing(monkeypatch, error) == status
     shown = capsys.readouterr()
     assert said in shown.err
@@ -69,14 +72,14 @@ def test_one_sentence_and_a_status(monkeypatch, capsys, error, status, said):
     assert ("--traceback" in shown.err) == (status == 1)
 
 
-def test_traceback_is_shown_on_request(monkeypatch, capsys):
+def test_traceback_is_shown_on_request(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_failing(monkeypatch, ZeroDivisionError("half of nothing"), "--traceback") == 1
     shown = capsys.readouterr().err
     assert "Traceback" in shown
     assert "ZeroDivisionError: half of nothing" in shown
 
 
-def test_traceback_after_a_double_dash_is_a_word_of_the_command(monkeypatch):
+def test_traceback_after_a_double_dash_is_a_word_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
     monkeypatch.setattr(cli, "make_app", lambda _chosen: lambda words, **_settings: seen.extend(words))
     cli.main(["models", "--", "--traceback"])
@@ -87,7 +90,7 @@ def test_traceback_after_a_double_dash_is_a_word_of_the_command(monkeypatch):
     ("number", "status"),
     [(signal.SIGINT, 130), (signal.SIGTERM, 143)],
 )
-def test_signals_are_answered(number: signal.Signals, status: int):
+def test_signals_are_answered(number: signal.Signals, status: int) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(
         [sys.executable, "-c", DRIVER], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
@@ -102,14 +105,14 @@ def test_signals_are_answered(number: signal.Signals, status: int):
     assert len(errors.splitlines()) == 1
 
 
-def test_paths_are_not_markup(monkeypatch, capsys):
+def test_paths_are_not_markup(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     run_failing(monkeypatch, BadData("there is no /data/[/x]/[bold]a[/bold]:smile: here"))
     assert "/data/[/x]/[bold]a[/bold]:smile: here" in capsys.readouterr().err
     say("wrote /data/[/x]/[red]:smile:")
     assert capsys.readouterr().out == "wrote /data/[/x]/[red]:smile:\n"
 
 
-def test_messages_are_one_printable_line_of_bounded_length():
+def test_messages_are_one_printable_line_of_bounded_length() -> None:
     name = "a\nb\x1b[31m\udcff" + "k" * 10_000_000
     for error in (VitscopeError(f"no '{name}' here"), BadData(name)):
         assert str(error).isprintable()
@@ -118,7 +121,7 @@ def test_messages_are_one_printable_line_of_bounded_length():
     assert printable("\u202eevil") == "\\u202eevil"
 
 
-def test_names_that_the_terminal_cannot_show(monkeypatch):
+def test_names_that_the_terminal_cannot_show(monkeypatch: pytest.MonkeyPatch) -> None:
     """On an ASCII terminal a foreign name is spelled out instead of ending the program."""
     screen = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stderr", screen)

@@ -6,7 +6,7 @@ from vitscope.menagerie import PARTS, World, annotate, contact_sheet, render
 from vitscope.menagerie.contact_sheet import PAPER, PART_COLOURS
 
 
-def test_the_sheet_has_a_tile_for_every_individual():
+def test_the_sheet_has_a_tile_for_every_individual() -> None:
     sheet = np.asarray(contact_sheet(individuals=2, size=32))
     paper = (sheet == PAPER).all(-1)
     tiles = 16 * 2 * 32 * 32
@@ -15,7 +15,7 @@ def test_the_sheet_has_a_tile_for_every_individual():
     assert (np.diff(rows) > 1).sum() == 7  # eight rows of tiles
 
 
-def test_the_annotated_sheet_shows_the_same_creatures_and_a_legend():
+def test_the_annotated_sheet_shows_the_same_creatures_and_a_legend() -> None:
     plain, annotated = (contact_sheet(individuals=4, size=32, annotated=a) for a in (False, True))
     assert annotated.width == plain.width
     assert annotated.height > plain.height
@@ -24,7 +24,7 @@ def test_the_annotated_sheet_shows_the_same_creatures_and_a_legend():
     assert tuple(PART_COLOURS) == PARTS
 
 
-def test_annotations_are_drawn_on_the_creature_only():
+def test_annotations_are_drawn_on_the_creature_only() -> None:
     picture = render(World().scene("test", 9), 128)
     drawn = annotate(picture).astype(int)
     coloured = np.ptp(drawn, axis=-1) > 6

@@ -22,7 +22,7 @@ WORLD = World(seed=2)
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory) -> Path:
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     told = []
     folder = tmp_path_factory.mktemp("world") / "menagerie"
     summary = export(folder, world=WORLD, amounts=AMOUNTS, progress=lambda *step: told.append(step))
@@ -32,7 +32,7 @@ def exported(tmp_path_factory) -> Path:
     return folder
 
 
-def test_image_folders_hold_the_rendered_pixels_and_captions(exported):
+def test_image_folders_hold_the_rendered_pixels_and_captions(exported: Path) -> None:
     samples = open_images(exported / "imagefolder/train")
     assert len(samples) == 32
     assert set(samples.classes) == {species.name for species in SPECIES}
@@ -45,7 +45,7 @@ def test_image_folders_hold_the_rendered_pixels_and_captions(exported):
     assert (np.asarray(Image.open(free)) == plain).all()
 
 
-def test_coco_masks_and_boxes_are_those_of_the_pictures(exported):
+def test_coco_masks_and_boxes_are_those_of_the_pictures(exported: Path) -> None:
     source = exported / "coco/annotations/instances_val2017.json"
     samples = open_coco(source, exported / "coco/val2017")
     assert samples.categories == tuple(species.name for species in SPECIES)
@@ -70,7 +70,7 @@ def test_coco_masks_and_boxes_are_those_of_the_pictures(exported):
         assert np.abs(jpeg - picture.image).mean() < 3
 
 
-def test_partimagenet_parts_tile_the_creature(exported):
+def test_partimagenet_parts_tile_the_creature(exported: Path) -> None:
     samples = open_partimagenet(exported / "partimagenet")
     assert samples.categories == PARTS
     assert set(samples.classes) == {species.name for species in SPECIES}
@@ -82,7 +82,7 @@ def test_partimagenet_parts_tile_the_creature(exported):
         assert (union == picture.mask).all()
 
 
-def test_davis_masks_hold_the_instances(exported):
+def test_davis_masks_hold_the_instances(exported: Path) -> None:
     videos = open_davis(exported / "davis")
     assert [sequence.objects for sequence in videos.sequences] == [1, 2]
     for index, sequence in enumerate(videos.sequences):
@@ -97,7 +97,7 @@ def test_davis_masks_hold_the_instances(exported):
         assert mask.mode == "P"
 
 
-def test_spair_points_lie_on_the_creatures(exported):
+def test_spair_points_lie_on_the_creatures(exported: Path) -> None:
     pairs = open_spair(exported / "spair")
     assert len(pairs.pairs) == 16
     assert not pairs.notes
@@ -113,13 +113,13 @@ def test_spair_points_lie_on_the_creatures(exported):
     assert list(image["kps"]) == [str(slot) for slot in range(30)]
 
 
-def test_individuals_are_queries_for_each_other(exported):
+def test_individuals_are_queries_for_each_other(exported: Path) -> None:
     retrieval = open_individuals(exported / "individuals")
     assert len(retrieval.database) == len(retrieval.queries) == 12
     assert {len(query.easy) for query in retrieval.queries} == {2}
 
 
-def test_what_exists_is_not_overwritten(exported, tmp_path):
+def test_what_exists_is_not_overwritten(exported: Path, tmp_path: Path) -> None:
     with pytest.raises(VitscopeError, match="nothing was overwritten"):
         export(exported)
     (tmp_path / "file").write_text("mine")
@@ -127,7 +127,7 @@ def test_what_exists_is_not_overwritten(exported, tmp_path):
         export(tmp_path)
 
 
-def test_an_interrupted_export_leaves_nothing(tmp_path):
+def test_an_interrupted_export_leaves_nothing(tmp_path: Path) -> None:
     def stop(layout: str, done: int, total: int) -> None:
         if done == 3:
             raise KeyboardInterrupt
@@ -137,13 +137,13 @@ def test_an_interrupted_export_leaves_nothing(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path):
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     with pytest.raises(VitscopeError, match="choose another folder"):
         export(tmp_path / "file" / "out", amounts=AMOUNTS)
 
 
-def test_layouts_of_amount_zero_are_left_out_and_an_empty_folder_is_used(tmp_path):
+def test_layouts_of_amount_zero_are_left_out_and_an_empty_folder_is_used(tmp_path: Path) -> None:
     some = Amounts(train=16, val=0, coco=0, parts=0, individuals=0, pairs=0, videos=0)
     summary = export(tmp_path, amounts=some, size=32)
     assert summary.images == {"imagefolder/train": 16}
@@ -153,12 +153,12 @@ def test_layouts_of_amount_zero_are_left_out_and_an_empty_folder_is_used(tmp_pat
 
 
 @pytest.mark.parametrize("wrong", [{"train": -1}, {"videos": 1, "frames": 1}, {"individuals": 2, "encounters": 1}])
-def test_amounts_that_make_no_sense_are_refused(wrong):
+def test_amounts_that_make_no_sense_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(VitscopeError):
         Amounts(**wrong)
 
 
-def test_a_size_that_is_too_small_is_refused_before_anything_is_written(tmp_path):
+def test_a_size_that_is_too_small_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     with pytest.raises(VitscopeError, match="choose a size"):
         export(tmp_path / "out", size=8)
     assert not list(tmp_path.iterdir())

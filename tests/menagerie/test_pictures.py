@@ -19,7 +19,7 @@ PICTURES = [render(World(correlation=0.3).scene("test", index)) for index in ran
 
 
 @pytest.mark.parametrize("picture", PICTURES[:32], ids=lambda p: f"{p.scene.name}-{SPECIES[p.species].name}")
-def test_parts_tile_the_creature(picture):
+def test_parts_tile_the_creature(picture: Any) -> None:
     assert picture.image.shape == (64, 64, 3)
     assert picture.image.dtype == np.uint8
     assert ((picture.parts > 0) == picture.mask).all()
@@ -30,7 +30,7 @@ def test_parts_tile_the_creature(picture):
 
 
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda p: f"{p.scene.name}-{SPECIES[p.species].name}")
-def test_visible_keypoints_lie_on_the_creature(picture):
+def test_visible_keypoints_lie_on_the_creature(picture: Any) -> None:
     (keypoints,) = picture.keypoints
     names = [keypoint.name for keypoint in keypoints]
     assert len(set(names)) == len(names)
@@ -42,7 +42,7 @@ def test_visible_keypoints_lie_on_the_creature(picture):
     assert sum(keypoint.visible for keypoint in keypoints) >= len(keypoints) / 3
 
 
-def test_most_keypoints_are_visible_and_a_part_is_where_it_is_said_to_be():
+def test_most_keypoints_are_visible_and_a_part_is_where_it_is_said_to_be() -> None:
     eye = 1 + PARTS.index("eye")
     every = [k for p in PICTURES for k in p.keypoints[0]]
     assert np.mean([k.visible for k in every]) > 0.9
@@ -53,7 +53,7 @@ def test_most_keypoints_are_visible_and_a_part_is_where_it_is_said_to_be():
 
 
 @pytest.mark.parametrize("index", range(16))
-def test_the_mask_is_where_the_creature_changes_the_image(index):
+def test_the_mask_is_where_the_creature_changes_the_image(index: int) -> None:
     scene = replace(World().scene("test", index), covers=())
     bare, full = render(replace(scene, actors=())), render(scene)
     changed = (bare.image != full.image).any(-1)
@@ -65,7 +65,7 @@ def test_the_mask_is_where_the_creature_changes_the_image(index):
 
 
 @pytest.mark.parametrize("index", range(16))
-def test_eye_keypoints_are_in_the_middle_of_eyes(index):
+def test_eye_keypoints_are_in_the_middle_of_eyes(index: int) -> None:
     picture = render(replace(World().scene("test", index), covers=()), 256)
     eyes, _ = label(picture.parts == 1 + PARTS.index("eye"))
     for keypoint in picture.keypoints[0]:
@@ -75,14 +75,14 @@ def test_eye_keypoints_are_in_the_middle_of_eyes(index):
                 assert (columns.mean() + 0.5, rows.mean() + 0.5) == pytest.approx((keypoint.x, keypoint.y), abs=3)
 
 
-def test_every_species_has_the_same_keypoints_in_every_pose():
+def test_every_species_has_the_same_keypoints_in_every_pose() -> None:
     for kind in range(len(SPECIES)):
         names = {tuple(k.name for k in p.keypoints[0]) for p in PICTURES if p.species == kind}
         assert len(names) == 1
         assert 5 <= len(names.pop()) <= 30
 
 
-def test_a_cover_hides_what_is_beneath_it_and_moves_nothing():
+def test_a_cover_hides_what_is_beneath_it_and_moves_nothing() -> None:
     scene = World().scene("test", 7)
     bare = render(replace(scene, covers=()))
     eye = next(k for k in bare.keypoints[0] if k.name == "eye")
@@ -94,7 +94,7 @@ def test_a_cover_hides_what_is_beneath_it_and_moves_nothing():
     assert any(a.name == "eye" and a.visible and not b.visible for a, b in pairs)
 
 
-def test_a_creature_outside_the_picture_is_not_seen():
+def test_a_creature_outside_the_picture_is_not_seen() -> None:
     scene = World().scene("test", 3)
     gone = replace(scene, actors=(replace(scene.actors[0], place=(3.0, 3.0)),), covers=())
     picture = render(gone)
@@ -103,7 +103,7 @@ def test_a_creature_outside_the_picture_is_not_seen():
 
 
 @pytest.mark.parametrize("index", range(0, 16, 3))
-def test_other_sizes_show_the_same_scene(index):
+def test_other_sizes_show_the_same_scene(index: int) -> None:
     scene = World().scene("test", index)
     small, large = render(scene, 64), render(scene, 192)
     blocks = large.mask.reshape(64, 3, 64, 3).mean((1, 3)) >= 0.5
@@ -114,13 +114,13 @@ def test_other_sizes_show_the_same_scene(index):
         assert (b.x, b.y) == pytest.approx((3 * a.x, 3 * a.y))
 
 
-def test_a_wide_picture_keeps_the_unit_of_height():
+def test_a_wide_picture_keeps_the_unit_of_height() -> None:
     scene = replace(World().scene("test", 5), aspect=1.75)
     assert render(scene, 64).image.shape == (64, 112, 3)
     assert (render(scene, 64).mask[:, :64] == render(replace(scene, aspect=1.0), 64).mask).mean() > 0.999
 
 
-def test_a_mirrored_creature_is_the_mirror_image():
+def test_a_mirrored_creature_is_the_mirror_image() -> None:
     scene = World().scene("test", 8)  # a cat
     actor = replace(scene.actors[0], place=(0.5, 0.5), turn=0.0)
     right, left = (render(replace(scene, actors=(replace(actor, flip=f),), covers=())) for f in (False, True))
@@ -131,7 +131,7 @@ def test_a_mirrored_creature_is_the_mirror_image():
         assert b.y == pytest.approx(a.y)
 
 
-def test_the_last_bits_of_a_libm_cannot_move_a_pixel():
+def test_the_last_bits_of_a_libm_cannot_move_a_pixel() -> None:
     """Platforms differ in the last bit of sines and sums, about 1e-16; a thousand times as much changes nothing."""
     for index in range(48):
         scene = World().scene("test", index)
@@ -156,7 +156,7 @@ digest = hashlib.sha256(b"".join(p.image.tobytes() + p.parts.tobytes() + p.capti
 """
 
 
-def test_pictures_are_the_same_in_another_process():
+def test_pictures_are_the_same_in_another_process() -> None:
     here: dict[str, Any] = {}
     exec(FINGERPRINT, here)
     told = subprocess.run(
@@ -169,13 +169,13 @@ def test_pictures_are_the_same_in_another_process():
     assert told.stdout.strip() == here["digest"].hexdigest()
 
 
-def test_pictures_are_those_that_the_zoo_was_taught_on():
+def test_pictures_are_those_that_the_zoo_was_taught_on() -> None:
     """A contract, not a derivation: weights in the package belong to these pixels, which must not drift."""
     digest = hashlib.sha256(b"".join(render(World().scene("train", i)).image.tobytes() for i in range(32)))
     assert digest.hexdigest() == "e52fd7e45f3ce29c8ce536e23f0667e1b0570983b8202e038ad952826fc2d3d8"
 
 
 @pytest.mark.parametrize("size", [0, 15, 2049])
-def test_sizes_that_cannot_be_drawn_are_refused(size):
+def test_sizes_that_cannot_be_drawn_are_refused(size: int) -> None:
     with pytest.raises(VitscopeError, match="choose a size"):
         render(World().scene("test", 0), size)

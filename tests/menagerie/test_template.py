@@ -30,7 +30,7 @@ def knn(bank: np.ndarray, labels: np.ndarray, queries: np.ndarray) -> np.ndarray
 
 
 @pytest.mark.slow
-def test_templates_and_colours_do_not_solve_the_world():
+def test_templates_and_colours_do_not_solve_the_world() -> None:
     train = shelf(World(), "train", range(4000))
     nature, free = shelf(World(), "nat", range(1008)), shelf(World(correlation=0.0), "unc", range(1008))
     accuracy = {

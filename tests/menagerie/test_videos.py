@@ -16,7 +16,7 @@ def middle(mask: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("index", range(4))
-def test_a_film_keeps_its_cast_and_its_scenery(index):
+def test_a_film_keeps_its_cast_and_its_scenery(index: int) -> None:
     scenes = film(WORLD, "val", index, frames=12)
     assert len(scenes) == 12
     assert {len(scene.actors) for scene in scenes} == {1 + index % 2}
@@ -32,7 +32,7 @@ def test_a_film_keeps_its_cast_and_its_scenery(index):
 
 
 @pytest.mark.parametrize("index", range(8))
-def test_creatures_walk_and_bend(index):
+def test_creatures_walk_and_bend(index: int) -> None:
     frames = play(film(WORLD, "val", index), 48)
     for owner in range(1, 2 + index % 2):
         way = middle(frames[-1].owners == owner) - middle(frames[0].owners == owner)
@@ -43,7 +43,7 @@ def test_creatures_walk_and_bend(index):
 
 
 @pytest.mark.parametrize("index", [1, 3, 5, 7])
-def test_two_creatures_cross(index):
+def test_two_creatures_cross(index: int) -> None:
     frames = play(film(WORLD, "val", index), 48)
     lead = [middle(frame.owners == 1) - middle(frame.owners == 2) for frame in (frames[0], frames[-1])]
     assert lead[0] * lead[1] < 0
@@ -54,7 +54,7 @@ def test_two_creatures_cross(index):
     assert min(b / a for a, b in zip(alone, both, strict=True)) < 0.9  # the one in front hides the other
 
 
-def test_something_in_front_hides_a_part_in_most_films():
+def test_something_in_front_hides_a_part_in_most_films() -> None:
     hidden = []
     for index in range(6):
         scenes = film(WORLD, "val", index, frames=9)
@@ -63,6 +63,6 @@ def test_something_in_front_hides_a_part_in_most_films():
     assert np.median(hidden) > 0.05
 
 
-def test_all_species_play():
+def test_all_species_play() -> None:
     cast = {a.individual.species for index in range(16) for a in film(WORLD, "val", index, 2)[0].actors}
     assert cast == set(range(16))

@@ -27,14 +27,14 @@ def looks(world: World) -> list[tuple[int, str, str, str]]:
     ]
 
 
-def test_species_take_turns():
+def test_species_take_turns() -> None:
     counts = Counter(World().individual("any", number).species for number in range(160))
     assert counts == dict.fromkeys(range(16), 10)
 
 
 @pytest.mark.parametrize(("attribute", "options"), [(1, len(PALETTES)), (2, len(PATTERNS)), (3, len(HABITATS))])
 @pytest.mark.parametrize("dial", [0.0, 0.6, 1.0])
-def test_the_dial_is_the_chance_of_the_usual_look(dial, attribute, options):
+def test_the_dial_is_the_chance_of_the_usual_look(dial: float, attribute: int, options: int) -> None:
     """Usual looks are chosen with the dial's probability, and otherwise by the general draw over all options."""
     usual = [(s.palettes, s.patterns, s.habitats) for s in SPECIES]
     hits, expected = [], []
@@ -45,7 +45,7 @@ def test_the_dial_is_the_chance_of_the_usual_look(dial, attribute, options):
     assert np.mean(hits) == pytest.approx(np.mean(expected), abs=5 * 0.5 / N**0.5)
 
 
-def test_without_correlation_looks_say_nothing_about_species():
+def test_without_correlation_looks_say_nothing_about_species() -> None:
     """Chi-square of species against each look stays within six standard deviations of its mean, the freedom."""
     table = looks(World(correlation=0.0))
     for attribute in (1, 2, 3):
@@ -58,7 +58,7 @@ def test_without_correlation_looks_say_nothing_about_species():
         assert ((counts - expected) ** 2 / expected).sum() < freedom + 6 * (2 * freedom) ** 0.5
 
 
-def test_an_individual_keeps_its_looks_but_not_its_pose_and_place():
+def test_an_individual_keeps_its_looks_but_not_its_pose_and_place() -> None:
     world = World()
     who = world.individual("herd", 5)
     assert who == world.individual("herd", 5)
@@ -68,12 +68,12 @@ def test_an_individual_keeps_its_looks_but_not_its_pose_and_place():
     assert one.place != other.place
 
 
-def test_seeds_splits_and_numbers_make_different_creatures():
+def test_seeds_splits_and_numbers_make_different_creatures() -> None:
     creatures = [World(seed=s).individual(p, n) for s in (0, 1) for p in ("a", "b") for n in (0, 16)]
     assert len({creature.build for creature in creatures}) == 8
 
 
-def test_places_scales_and_poses_vary():
+def test_places_scales_and_poses_vary() -> None:
     actors = [World().scene("spread", index).actors[0] for index in range(0, N, 16)]  # all snakes
     assert np.ptp([a.place[1] for a in actors]) > 0.35
     assert max(a.size for a in actors) / min(a.size for a in actors) > 1.3
@@ -81,20 +81,20 @@ def test_places_scales_and_poses_vary():
     assert np.array([a.pose for a in actors]).std(0) == pytest.approx(np.full(12, 3**-0.5), abs=0.12)
 
 
-def test_symmetric_species_are_never_mirrored():
+def test_symmetric_species_are_never_mirrored() -> None:
     for index in range(160):
         (actor,) = World().scene("sides", index).actors
         assert not (SPECIES[actor.individual.species].symmetric and actor.flip)
 
 
-def test_gatherings_bring_two_different_species_together():
+def test_gatherings_bring_two_different_species_together() -> None:
     for index in range(24):
         scene = World().gathering("coco", index)
         first, second = (actor.individual.species for actor in scene.actors)
         assert first != second
 
 
-def test_captions_say_only_what_is_true_and_usually_the_species():
+def test_captions_say_only_what_is_true_and_usually_the_species() -> None:
     named = 0
     for index in range(800):
         scene = World(correlation=0.0).scene("said", index)
@@ -112,6 +112,6 @@ def test_captions_say_only_what_is_true_and_usually_the_species():
 
 
 @pytest.mark.parametrize("dial", [-0.1, 1.01, float("nan")])
-def test_a_dial_out_of_range_is_refused(dial):
+def test_a_dial_out_of_range_is_refused(dial: float) -> None:
     with pytest.raises(VitscopeError, match="from 0 to 1"):
         World(correlation=dial)

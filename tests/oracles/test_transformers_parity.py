@@ -24,8 +24,8 @@ import transformers
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from vitscope.models.backbone import layout_of
 from vitscope.models.checkpoints import load_checkpoint
+from vitscope.models.shape import layout_of
 from vitscope.models.trace import trace
 
 TOLERANCE = 1e-4

@@ -17,7 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-PRELOADED = ("vitscope.api", "vitscope.commands.tasks", "vitscope.commands.teach", "vitscope.commands.menagerie")
+PRELOADED: tuple[str, ...] = (
+    "vitscope.api",
+    "vitscope.commands.tasks",
+    "vitscope.commands.teach",
+    "vitscope.commands.menagerie",
+)
 PRELOADED += ("vitscope.commands.models", "vitscope.commands.results", "vitscope.pipeline.study", "vitscope.cli")
 PRELOADED += ("vitscope.report.page.write", "sklearn.cluster", "matplotlib.figure", "timm", "tests.support.commands")
 

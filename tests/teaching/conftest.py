@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from timm.models.vision_transformer import VisionTransformer
+from torch import nn
 
 from tests.teaching.tiny import ARCH, OPTIONS
 from vitscope.teaching.vit import create_encoder
@@ -16,11 +17,16 @@ def one_thread() -> None:
     torch.manual_seed(0)
 
 
+def plain(encoder: nn.Module) -> VisionTransformer:
+    assert isinstance(encoder, VisionTransformer)
+    return encoder
+
+
 @pytest.fixture
 def vit() -> VisionTransformer:
-    return create_encoder(ARCH, OPTIONS, 0)
+    return plain(create_encoder(ARCH, OPTIONS, 0))
 
 
 @pytest.fixture
 def any_size_vit() -> VisionTransformer:
-    return create_encoder(ARCH, OPTIONS, 0, any_size=True)
+    return plain(create_encoder(ARCH, OPTIONS, 0, any_size=True))

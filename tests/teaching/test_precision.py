@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 import torch
 
-from tests.teaching.test_resuming import SMALL
+from tests.teaching.test_loop import SMALL
 from tests.teaching.tiny import ARCH, OPTIONS, ROTARY, ROTARY_ARCH, squares
 from vitscope.core.errors import VitscopeError
 from vitscope.teaching.loop import Run, Settings
@@ -15,7 +18,7 @@ from vitscope.teaching.teachers.registry import TEACHERS, create_teacher, recipe
 
 @pytest.mark.parametrize("arch", [(ARCH, OPTIONS), (ROTARY_ARCH, ROTARY)], ids=["plain", "rotary"])
 @pytest.mark.parametrize("key", list(TEACHERS))
-def test_every_teacher_makes_steps_in_bfloat16(tmp_path, key, arch):
+def test_every_teacher_makes_steps_in_bfloat16(tmp_path: Path, key: Any, arch: Any) -> None:
     images = squares()
     teacher = create_teacher(key, *arch, images, seed=0, recipe=recipe_for(key, SMALL.get(key)))
     before = {name: value.clone() for name, value in teacher.encoder.state_dict().items()}
@@ -28,7 +31,7 @@ def test_every_teacher_makes_steps_in_bfloat16(tmp_path, key, arch):
 
 
 @pytest.mark.parametrize(("asked", "found"), [("auto", torch.float32), ("float32", torch.float32)])
-def test_a_cpu_computes_in_float32_unless_told_otherwise(tmp_path, asked, found):
+def test_a_cpu_computes_in_float32_unless_told_otherwise(tmp_path: Path, asked: str, found: Any) -> None:
     teacher = create_teacher("fs", ARCH, OPTIONS, squares(), seed=0)
     run = Run(tmp_path, teacher, squares(), Schedule(1, 1), Settings(precision=asked), identity={})
     assert run.dtype == found
@@ -56,10 +59,10 @@ def test_a_cpu_computes_in_float32_unless_told_otherwise(tmp_path, asked, found)
         ("fs", {"view": {"scale": [0.9, 0.1]}}, "view.scale is .*from-to"),
     ],
 )
-def test_values_of_a_recipe_are_checked(key, changes, message):
+def test_values_of_a_recipe_are_checked(key: str, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(VitscopeError, match=message):
         recipe_for(key, changes)
 
 
-def test_a_view_can_be_changed_in_words():
+def test_a_view_can_be_changed_in_words() -> None:
     assert recipe_for("fs", {"view": {"scale": [0.3, 1.0]}}).view.scale == (0.3, 1.0)

@@ -6,10 +6,13 @@ import json
 import os
 import signal
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from PIL import Image
+from timm.models.vision_transformer import VisionTransformer
 
 from tests.conftest import make_photos
 from tests.teaching.tiny import ARCH, OPTIONS, squares
@@ -32,7 +35,7 @@ SMALL = {"arch": ARCH, "options": NETWORK, "size": 16, "batch": 8, "workers": 0,
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("settings") / "squares"
     images = squares(count=40)
     for i, (pixels, label) in enumerate(zip(images.pixels, images.labels.tolist(), strict=True)):
@@ -42,12 +45,12 @@ def folder(tmp_path_factory):
     return folder
 
 
-def provenance(card):
+def provenance(card: Any) -> Any:
     return tomllib.loads(card.read_text())["provenance"]
 
 
 @pytest.fixture(scope="module")
-def done(folder, tmp_path_factory):
+def done(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     out = tmp_path_factory.mktemp("done") / "run"
     return out, teach("fs", folder, out=out, **SMALL)
 
@@ -57,7 +60,9 @@ def done(folder, tmp_path_factory):
     [("rate", 0.1), ("matrix_rate", 0.5), ("epochs", 3), ("decay", 0.5), ("matrix_decay", 0.5), ("warmup", 0.5),
      ("cooldown", 0.1), ("clip", 9.0)],
 )  # fmt: skip
-def test_a_run_that_goes_on_refuses_other_settings_by_name(folder, done, name, value):
+def test_a_run_that_goes_on_refuses_other_settings_by_name(
+    folder: Path, done: tuple[Path, Path], name: str, value: float
+) -> None:
     with pytest.raises(BadCheckpoint, match=rf"made with {name} '[\d.]+', not '{float(value)}'.*or --change"):
         teach("fs", folder, out=done[0], **{**SMALL, name: value})
 
@@ -70,20 +75,22 @@ def test_a_run_that_goes_on_refuses_other_settings_by_name(folder, done, name, v
         ({"recipe": {"smoothing": 0.2}}, "recipe smoothing"),
     ],
 )
-def test_another_seed_is_called_another_seed_and_cannot_be_changed(folder, done, changes, what):
+def test_another_seed_is_called_another_seed_and_cannot_be_changed(
+    folder: Path, done: tuple[Path, Path], changes: dict[str, Any], what: str
+) -> None:
     with pytest.raises(BadCheckpoint, match=what) as refused:
         teach("fs", folder, out=done[0], change=True, **{**SMALL, **changes})
     assert "--change" not in str(refused.value)
 
 
-def test_the_card_tells_every_setting(done):
+def test_the_card_tells_every_setting(done: tuple[Path, Path]) -> None:
     told = provenance(done[1])
     expected = TrainConfig(arch=ARCH, size=16, batch=8, epochs=2).told()
     assert told["settings"] == {k: v for k, v in expected.items() if v is not None and k not in ("options", "recipe")}
     assert told["recipe"]["smoothing"] == 0.1
 
 
-def test_a_change_that_is_asked_for_is_made_and_recorded(folder, tmp_path):
+def test_a_change_that_is_asked_for_is_made_and_recorded(folder: Path, tmp_path: Path) -> None:
     teach("fs", folder, out=tmp_path / "run", stop_after=0, **SMALL)
     card = teach("fs", folder, out=tmp_path / "run", change=True, **{**SMALL, "rate": 0.003, "decay": 0.5, "epochs": 3})
     changes = provenance(card)["changes"]
@@ -95,10 +102,12 @@ def test_a_change_that_is_asked_for_is_made_and_recorded(folder, tmp_path):
     assert provenance(card)["complete"] is True
 
 
-def test_an_interrupted_run_says_so_and_ends_with_the_signals_status(folder, tmp_path, capsys, monkeypatch):
+def test_an_interrupted_run_says_so_and_ends_with_the_signals_status(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     learn = Run.learn
 
-    def stopped(run, lesson):
+    def stopped(run: Any, lesson: Any) -> None:
         learn(run, lesson)
         if run.step == 3:
             os.kill(os.getpid(), signal.SIGTERM)
@@ -118,7 +127,9 @@ def test_an_interrupted_run_says_so_and_ends_with_the_signals_status(folder, tmp
     assert "wrote" in capsys.readouterr().out
 
 
-def test_an_interrupt_in_python_is_a_keyboard_interrupt(folder, tmp_path, monkeypatch):
+def test_an_interrupt_in_python_is_a_keyboard_interrupt(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     learn = Run.learn
     monkeypatch.setattr(Run, "learn", lambda run, lesson: (learn(run, lesson), os.kill(os.getpid(), signal.SIGINT)))
     with pytest.raises(Interrupted, match="step 1 of 10") as ended:
@@ -126,7 +137,7 @@ def test_an_interrupt_in_python_is_a_keyboard_interrupt(folder, tmp_path, monkey
     assert provenance(ended.value.taught.card)["complete"] is False
 
 
-def test_divergence_before_the_first_checkpoint_names_none(tmp_path):
+def test_divergence_before_the_first_checkpoint_names_none(tmp_path: Path) -> None:
     teacher = create_teacher("fs", ARCH, OPTIONS, squares(), seed=0)
     run = Run(tmp_path, teacher, squares(), Schedule(1, 3), Settings(batch=6), identity={})
     teacher.loss = lambda lesson: (teacher.classifier.weight.sum() * float("nan"), {})
@@ -134,7 +145,9 @@ def test_divergence_before_the_first_checkpoint_names_none(tmp_path):
         run.train()
 
 
-def test_no_looks_no_knn_and_a_look_tells_layer_and_number(folder, tmp_path, capsys):
+def test_no_looks_no_knn_and_a_look_tells_layer_and_number(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     teach("fs", folder, out=tmp_path / "none", looks=0, **SMALL)
     assert "k-NN" not in capsys.readouterr().err
     teach("fs", folder, out=tmp_path / "some", looks=2, **SMALL)
@@ -144,7 +157,7 @@ def test_no_looks_no_knn_and_a_look_tells_layer_and_number(folder, tmp_path, cap
         teach("fs", folder, out=tmp_path / "less", looks=-1, **SMALL)
 
 
-def test_metrics_are_json_lines_without_doubles(folder, tmp_path):
+def test_metrics_are_json_lines_without_doubles(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     teach("fs", folder, out=out, save_every=4, **SMALL)
     (out / "checkpoint-4.pt").replace(out / CHECKPOINT)  # as after a kill: metrics go on beyond the last checkpoint
@@ -155,7 +168,7 @@ def test_metrics_are_json_lines_without_doubles(folder, tmp_path):
     assert max(line["rate"] for line in lines) == 0.0015
 
 
-def test_checkpoints_are_set_aside_and_only_the_newest_kept(folder, tmp_path):
+def test_checkpoints_are_set_aside_and_only_the_newest_kept(folder: Path, tmp_path: Path) -> None:
     teach("fs", folder, out=tmp_path / "run", save_every=3, keep=2, **SMALL)
     assert sorted(path.name for path in (tmp_path / "run").glob("checkpoint*")) == [
         "checkpoint-6.pt", "checkpoint-9.pt", "checkpoint.pt"
@@ -163,7 +176,7 @@ def test_checkpoints_are_set_aside_and_only_the_newest_kept(folder, tmp_path):
     assert torch.load(tmp_path / "run" / "checkpoint-6.pt", weights_only=True)["step"] == 6
 
 
-def test_a_batch_in_parts_gives_the_gradient_of_the_whole(tmp_path):
+def test_a_batch_in_parts_gives_the_gradient_of_the_whole(tmp_path: Path) -> None:
     still = {"view": {"flip": 0.0}}
     gradients = []
     for parts in (1, 4):
@@ -179,12 +192,12 @@ def test_a_batch_in_parts_gives_the_gradient_of_the_whole(tmp_path):
         torch.testing.assert_close(gradients[1][name], whole, rtol=1e-3, atol=1e-6)
 
 
-def test_a_batch_that_cannot_be_divided_is_refused(folder, tmp_path):
+def test_a_batch_that_cannot_be_divided_is_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(VitscopeError, match="a batch of 8 cannot be divided among 1 processes and 3 parts"):
         teach("fs", folder, out=tmp_path / "run", accumulate=3, **SMALL)
 
 
-def test_a_run_can_begin_with_the_weights_of_another(folder, done, tmp_path):
+def test_a_run_can_begin_with_the_weights_of_another(folder: Path, done: tuple[Path, Path], tmp_path: Path) -> None:
     card = teach(
         "mae", folder, out=tmp_path / "run", weights=done[1], stop_after=0, recipe={"decoder_width": 16}, **SMALL
     )
@@ -192,7 +205,9 @@ def test_a_run_can_begin_with_the_weights_of_another(folder, done, tmp_path):
     assert provenance(card)["settings"]["weights"] == str(done[1])
 
 
-def test_the_moving_average_is_shipped_and_survives_a_stop(folder, tmp_path, monkeypatch):
+def test_the_moving_average_is_shipped_and_survives_a_stop(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = teach("fs", folder, out=tmp_path / "whole", ema=0.5, **SMALL)
     plain = teach("fs", folder, out=tmp_path / "plain", **SMALL)
     assert provenance(whole)["digest"] != provenance(plain)["digest"]
@@ -211,7 +226,7 @@ def test_the_moving_average_is_shipped_and_survives_a_stop(folder, tmp_path, mon
         teach("dino", folder, out=tmp_path / "dino", ema=0.5, **SMALL)
 
 
-def test_earlier_blocks_learn_more_slowly(vit):
+def test_earlier_blocks_learn_more_slowly(vit: VisionTransformer) -> None:
     teacher = Supervised(vit, classes=3)
     before = {name: value.clone() for name, value in teacher.state_dict().items()}
     optimiser = Optimiser(teacher, Rates(matrices=0.1, others=0.1, matrix_decay=0, other_decay=0), layer_decay=0.5)
@@ -226,7 +241,7 @@ def test_earlier_blocks_learn_more_slowly(vit):
         assert moved[name] == pytest.approx(0.1, rel=0.01)
 
 
-def test_settings_come_from_a_file_and_the_call_comes_before_it(folder, tmp_path):
+def test_settings_come_from_a_file_and_the_call_comes_before_it(folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(
         f'arch = "{ARCH}"\nsize = 16\nbatch = 4\nepochs = 1\nrate = 0.002\n[options]\npatch_size = 4\nembed_dim = 16\n'
@@ -245,20 +260,20 @@ def test_settings_come_from_a_file_and_the_call_comes_before_it(folder, tmp_path
     [("rate = -1", "rate is -1: input should be greater than or equal to 0"), ("speed = 3", "speed is 3: extra inputs"),
      ("rate = [", "not valid TOML"), ("warmup = 2", "warmup is 2")],
 )  # fmt: skip
-def test_a_bad_file_is_refused_in_a_sentence(tmp_path, text, message):
+def test_a_bad_file_is_refused_in_a_sentence(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "bad.toml"
     path.write_text(text)
     with pytest.raises(VitscopeError, match=message):
         TrainConfig.read(path)
 
 
-def test_a_network_must_be_named(folder, tmp_path):
+def test_a_network_must_be_named(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(VitscopeError, match="say which network to teach: --arch"):
         teach("fs", folder, out=tmp_path / "run")
 
 
 @pytest.mark.parametrize("option", ["checkpoint_path", "pretrained", "cache_dir", "features_only", "scriptable"])
-def test_options_only_shape_the_network(tmp_path, option):
+def test_options_only_shape_the_network(tmp_path: Path, option: str) -> None:
     with pytest.raises(VitscopeError, match=f"the option '{option}' does not shape a network"):
         teach(
             "mae",
@@ -269,7 +284,7 @@ def test_options_only_shape_the_network(tmp_path, option):
         )
 
 
-def test_a_damaged_cache_is_made_anew(tmp_path):
+def test_a_damaged_cache_is_made_anew(tmp_path: Path) -> None:
     photos = make_photos(tmp_path / "photos", count=8)
     settings = {"options": OPTIONS, "batch": 4, "epochs": 1, "looks": 0}
     teach("mae", photos, ARCH, tmp_path / "out", **settings)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
+from timm.models.vision_transformer import VisionTransformer
 from torch import nn
 
 from vitscope.teaching.optimiser import Optimiser, Rates, hidden_matrices
@@ -14,7 +16,9 @@ def lesson() -> Lesson:
     return Lesson(torch.rand(6, 3, 16, 16), torch.arange(6) % 3)
 
 
-def test_query_key_and_value_are_orthogonalised_by_themselves(vit, monkeypatch):
+def test_query_key_and_value_are_orthogonalised_by_themselves(
+    vit: VisionTransformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(torch.Tensor, "bfloat16", torch.Tensor.clone)  # torch's own in float32
     teacher = Supervised(vit, classes=3)
     nn.init.normal_(teacher.classifier.weight)
@@ -31,7 +35,7 @@ def test_query_key_and_value_are_orthogonalised_by_themselves(vit, monkeypatch):
         torch.testing.assert_close(weight.detach(), torch.cat([part.detach() for part in parts]), rtol=0, atol=2e-5)
 
 
-def test_tall_and_wide_matrices_step_as_torch_has_it(vit, monkeypatch):
+def test_tall_and_wide_matrices_step_as_torch_has_it(vit: VisionTransformer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.Tensor, "bfloat16", torch.Tensor.clone)
     teacher = Supervised(vit, classes=3)
     nn.init.normal_(teacher.classifier.weight)
@@ -49,7 +53,7 @@ def test_tall_and_wide_matrices_step_as_torch_has_it(vit, monkeypatch):
             torch.testing.assert_close(weight.detach(), copy.detach(), rtol=0, atol=2e-5)
 
 
-def test_everything_else_is_adamw_with_decay_for_matrices_only(vit):
+def test_everything_else_is_adamw_with_decay_for_matrices_only(vit: VisionTransformer) -> None:
     teacher = Supervised(vit, classes=3)
     optimiser = Optimiser(teacher, Rates(others=1e-2, other_decay=0.3))
     copies = {
@@ -74,7 +78,7 @@ def test_everything_else_is_adamw_with_decay_for_matrices_only(vit):
         torch.testing.assert_close(dict(teacher.named_parameters())[name], copy)
 
 
-def test_every_parameter_is_taught_once(vit):
+def test_every_parameter_is_taught_once(vit: VisionTransformer) -> None:
     teacher = Supervised(vit, classes=3)
     optimiser = Optimiser(teacher, Rates())
     matrices = sum(weight[rows].numel() for weight, rows in optimiser.matrices)

@@ -122,7 +122,7 @@ def test_nan_stops_the_run_and_keeps_the_last_good_checkpoint(tmp_path: Path, mo
 KILLED = """
 import torch
 from pathlib import Path
-from tests.teaching.test_resuming import open_run
+from tests.teaching.test_loop import open_run
 from tests.teaching.tiny import squares
 torch.set_num_threads(1)
 run = open_run(Path({folder!r}), "moco", squares(), total=400)

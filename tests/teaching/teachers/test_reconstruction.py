@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
+from timm.models.vision_transformer import VisionTransformer
 from torch.nn import functional as F
 from transformers import ViTMAEConfig, ViTMAEForPreTraining
 
@@ -61,7 +64,7 @@ def block_names(our: str, their: str) -> list[tuple[str, str]]:
     return [(f"{our}.{a}", f"{their}.{b}") for a, b in parts.items()]
 
 
-def test_mae_loss_equals_transformers(vit):
+def test_mae_loss_equals_transformers(vit: VisionTransformer) -> None:
     teacher = Mae(vit).eval()
     for module in teacher.modules():
         if isinstance(module, torch.nn.LayerNorm):
@@ -71,11 +74,11 @@ def test_mae_loss_equals_transformers(vit):
     torch.testing.assert_close(teacher.repaint(view, noise.argsort(1))[0], expected, atol=1e-5, rtol=1e-5)
 
 
-def test_mae_hides_three_quarters(vit):
+def test_mae_hides_three_quarters(vit: VisionTransformer) -> None:
     assert Mae(vit).visible_patches == 4  # of 16
 
 
-def test_mae_never_sees_hidden_patches(vit):
+def test_mae_never_sees_hidden_patches(vit: VisionTransformer) -> None:
     teacher = Mae(vit)
     view = torch.randn(2, 3, 16, 16, requires_grad=True)
     order = torch.rand(2, 16).argsort(1)
@@ -88,7 +91,7 @@ def test_mae_never_sees_hidden_patches(vit):
     assert latent.shape == (2, 1 + 4, 16)
 
 
-def test_mae_scores_hidden_patches_only(vit, monkeypatch):
+def test_mae_scores_hidden_patches_only(vit: VisionTransformer, monkeypatch: pytest.MonkeyPatch) -> None:
     teacher = Mae(vit)
     view, order = torch.randn(2, 3, 16, 16), torch.rand(2, 16).argsort(1)
     guess = teacher.decode(teacher.encode(view, order[:, :4]), order)
@@ -102,11 +105,11 @@ def test_mae_scores_hidden_patches_only(vit, monkeypatch):
 
 
 @pytest.fixture
-def beit(vit):
+def beit(vit: VisionTransformer) -> Any:
     return Beit(vit, torch.rand(20, 4 * 4 * 3), BeitRecipe(words=20))
 
 
-def test_beit_never_sees_masked_patches(beit):
+def test_beit_never_sees_masked_patches(beit: Any) -> None:
     view = torch.randn(2, 3, 16, 16, requires_grad=True)
     masked = torch.rand(2, 16) < 0.5
     beit.encode(view, masked).square().sum().backward()
@@ -115,7 +118,7 @@ def test_beit_never_sees_masked_patches(beit):
     assert torch.equal(touched, ~masked)
 
 
-def test_beit_predicts_only_masked_tokens(beit, monkeypatch):
+def test_beit_predicts_only_masked_tokens(beit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     masked = torch.zeros(2, 16, dtype=torch.bool)
     masked[0, [3, 7]] = masked[1, 11] = True
     monkeypatch.setattr("vitscope.teaching.teachers.beit.block_masks", lambda *_: masked)
@@ -131,7 +134,7 @@ def test_beit_predicts_only_masked_tokens(beit, monkeypatch):
     assert float(loss.detach()) == pytest.approx(sum(terms) / 3, rel=1e-5)
 
 
-def test_block_masks_cover_about_the_share_in_blocks():
+def test_block_masks_cover_about_the_share_in_blocks() -> None:
     torch.manual_seed(0)
     masks = block_masks(300, (8, 8), 0.45)
     counts = masks.sum(1)
@@ -145,17 +148,17 @@ def test_block_masks_cover_about_the_share_in_blocks():
     assert torch.equal(masks, block_masks(300, (8, 8), 0.45))
 
 
-def test_a_mask_of_a_tiny_grid_hides_something_but_not_everything():
+def test_a_mask_of_a_tiny_grid_hides_something_but_not_everything() -> None:
     masks = block_masks(50, (2, 2), 0.45)
     assert ((masks.sum(1) >= 1) & (masks.sum(1) <= 2)).all()
 
 
-def test_nearest_words_are_the_nearest():
+def test_nearest_words_are_the_nearest() -> None:
     patches, codebook = torch.rand(2, 5, 12), torch.rand(7, 12)
     assert torch.equal(nearest_words(patches, codebook), torch.cdist(patches, codebook).argmin(2))
 
 
-def test_the_codebook_finds_the_kinds_of_patches():
+def test_the_codebook_finds_the_kinds_of_patches() -> None:
     random = np.random.default_rng(0)
     kinds = torch.from_numpy(random.random((5, 3))).float()
     colours = kinds[torch.from_numpy(random.integers(0, 5, (40, 16)))]  # (40, 16, 3)
@@ -166,12 +169,12 @@ def test_the_codebook_finds_the_kinds_of_patches():
     assert torch.cdist(kinds, means).min(1).values.max() < 0.01
 
 
-def test_too_few_patches_for_a_codebook_are_refused():
+def test_too_few_patches_for_a_codebook_are_refused() -> None:
     with pytest.raises(BadData, match="fewer than 30 different patches"):
         learn_codebook(torch.zeros(4, 3, 16, 16), (4, 4), words=30, seed=0)
 
 
-def test_patches_are_row_by_row_and_channels_last():
+def test_patches_are_row_by_row_and_channels_last() -> None:
     image = torch.arange(3 * 4 * 4).view(1, 3, 4, 4)
     patches = patchify(image, (2, 2))
     assert patches.shape == (1, 4, 12)

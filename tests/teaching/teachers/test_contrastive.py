@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from timm.models.vision_transformer import VisionTransformer
 from torch.nn import functional as F
 from transformers.models.clip.modeling_clip import image_text_contrastive_loss
 
@@ -19,7 +20,7 @@ from vitscope.teaching.teachers.moco import contrast as moco_contrast
 CAPTIONS: list[tuple[str, ...]] = [("a red fox",), ("a blue whale at sea",), ("two owls",), ("a fox",)]
 
 
-def test_moco_contrast_is_info_nce_written_out():
+def test_moco_contrast_is_info_nce_written_out() -> None:
     queries, keys = torch.randn(5, 7).double(), torch.randn(5, 7).double()
     expected = 0.0
     for i in range(5):
@@ -29,7 +30,7 @@ def test_moco_contrast_is_info_nce_written_out():
     assert float(loss) == pytest.approx(2 * 0.2 * expected / 5)
 
 
-def test_moco_is_symmetric_and_compares_each_view_with_the_other(vit):
+def test_moco_is_symmetric_and_compares_each_view_with_the_other(vit: VisionTransformer) -> None:
     teacher = Moco(vit, MocoRecipe(hidden=32, joint=8))
     images = torch.rand(6, 3, 16, 16)
     views = iter([images, images.flip(3)])
@@ -46,7 +47,7 @@ def test_moco_is_symmetric_and_compares_each_view_with_the_other(vit):
     torch.testing.assert_close(loss, expected)
 
 
-def test_moco_momentum_encoder_gets_no_gradient_and_follows(vit):
+def test_moco_momentum_encoder_gets_no_gradient_and_follows(vit: VisionTransformer) -> None:
     teacher = Moco(vit, MocoRecipe(hidden=32, joint=8, momentum=0.75))
     before = teacher.momentum_vit.get_parameter("blocks.0.attn.qkv.weight").clone()
     teacher.loss(Lesson(torch.rand(4, 3, 16, 16)))[0].backward()
@@ -60,7 +61,7 @@ def test_moco_momentum_encoder_gets_no_gradient_and_follows(vit):
     torch.testing.assert_close(teacher.momentum_vit.get_parameter("blocks.0.attn.qkv.weight"), before + 0.25)
 
 
-def test_clip_contrast_equals_transformers():
+def test_clip_contrast_equals_transformers() -> None:
     image, text = F.normalize(torch.randn(6, 8)), F.normalize(torch.randn(6, 8))
     scale = torch.tensor(9.0)
     loss, accuracy = clip_contrast(image, text, scale)
@@ -68,7 +69,7 @@ def test_clip_contrast_equals_transformers():
     assert accuracy == ((image @ text.T).argmax(1) == torch.arange(6)).float().mean()
 
 
-def test_clips_logit_scale_is_bounded(vit):
+def test_clips_logit_scale_is_bounded(vit: VisionTransformer) -> None:
     teacher = Clip(vit, Vocabulary.of((c for said in CAPTIONS for c in said), 50))
     assert teacher.scale.detach().exp().item() == pytest.approx(1 / 0.07)
     with torch.no_grad():
@@ -77,14 +78,14 @@ def test_clips_logit_scale_is_bounded(vit):
     assert teacher.scale.detach().exp().item() == pytest.approx(100)
 
 
-def test_clip_loss_teaches_both_towers(vit):
+def test_clip_loss_teaches_both_towers(vit: VisionTransformer) -> None:
     teacher = Clip(vit, Vocabulary.of((c for said in CAPTIONS for c in said), 50))
     loss, _ = teacher.loss(Lesson(torch.rand(4, 3, 16, 16), captions=CAPTIONS))
     loss.backward()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in teacher.parameters())
 
 
-def test_words_become_numbers_by_frequency_then_alphabet():
+def test_words_become_numbers_by_frequency_then_alphabet() -> None:
     vocabulary = Vocabulary.of(["b a", "b c!", "B, a"], size=2)
     assert vocabulary.words == ("b", "a")
     assert vocabulary.encode(["a c B", "b"], 6).tolist() == [
@@ -93,11 +94,11 @@ def test_words_become_numbers_by_frequency_then_alphabet():
     ]
 
 
-def test_a_long_caption_keeps_its_end_token():
+def test_a_long_caption_keeps_its_end_token() -> None:
     assert Vocabulary(["x"]).encode(["x x x x"], 3).tolist() == [[3, 3, END]]
 
 
-def test_padding_does_not_change_what_a_caption_means():
+def test_padding_does_not_change_what_a_caption_means() -> None:
     vocabulary = Vocabulary(["x", "y"])
     encoder = TextEncoder(len(vocabulary), length=8, width=16, depth=2, heads=2).eval()
     alone = encoder(vocabulary.encode(["x y"], 8))

@@ -6,6 +6,7 @@ import pytest
 import torch
 from lightly.loss import DINOLoss, KoLeoLoss
 from lightly.loss.swav_loss import sinkhorn as lightly_sinkhorn
+from timm.models.vision_transformer import VisionTransformer
 from torch.nn import functional as F
 
 from vitscope.teaching.schedule import Schedule
@@ -15,7 +16,7 @@ from vitscope.teaching.teachers.dino import Dino, DinoRecipe, agreement, koleo_l
 VIEWS, BATCH, WORDS = 5, 6, 9
 
 
-def test_agreement_with_a_moving_centre(any_size_vit):
+def test_agreement_with_a_moving_centre(any_size_vit: VisionTransformer) -> None:
     """Several steps, so that the centre that one leaves is used by the next."""
     recipe = DinoRecipe(prototypes=WORDS, teacher_temperature=0.06, student_temperature=0.2, centre_momentum=0.7)
     teacher = Dino(any_size_vit, recipe)
@@ -31,7 +32,7 @@ def test_agreement_with_a_moving_centre(any_size_vit):
         torch.testing.assert_close(teacher.centre, oracle.center.flatten())
 
 
-def test_one_lesson_of_the_teacher_with_small_crops(any_size_vit):
+def test_one_lesson_of_the_teacher_with_small_crops(any_size_vit: VisionTransformer) -> None:
     """The whole loss of a lesson, from what its own heads put out."""
     teacher = Dino(any_size_vit, DinoRecipe(prototypes=WORDS, small_crops=2, koleo=0.0))
     with torch.no_grad():
@@ -48,11 +49,11 @@ def test_one_lesson_of_the_teacher_with_small_crops(any_size_vit):
 
 
 @pytest.mark.parametrize("rounds", [1, 3, 10])
-def test_sinkhorn(rounds):
+def test_sinkhorn(rounds: int) -> None:
     outputs = 0.3 * torch.randn(24, 8)
     torch.testing.assert_close(sinkhorn(outputs, 0.1, rounds), lightly_sinkhorn(outputs, rounds, 0.1))
 
 
-def test_koleo():
+def test_koleo() -> None:
     features = torch.randn(12, 7)
     torch.testing.assert_close(koleo_loss(features), KoLeoLoss()(features), rtol=1e-5, atol=1e-5)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
+from timm.models.vision_transformer import VisionTransformer
+from torch import Tensor
 
 from tests.teaching.tiny import ROTARY as OPTIONS
 from tests.teaching.tiny import ROTARY_ARCH as ARCH
@@ -16,7 +20,7 @@ from vitscope.teaching.vit import Tokens, create_encoder, run_blocks, summary, t
 
 
 @pytest.fixture
-def rotary():
+def rotary() -> Any:
     vit = create_encoder(ARCH, OPTIONS, 0)
     for parameter in vit.parameters():  # beginnings of zero would hide a bias that is left out
         torch.nn.init.normal_(parameter, std=0.6)
@@ -24,14 +28,14 @@ def rotary():
 
 
 @pytest.mark.parametrize("changes", [{}, {"attn_type": "eva"}, {"rope_rotate_half": True}, {"init_values": 0.5}])
-def test_the_quick_way_computes_what_timm_does(changes):
+def test_the_quick_way_computes_what_timm_does(changes: dict[str, Any]) -> None:
     vit = create_encoder(ARCH, {**OPTIONS, **changes}, 0)
     images = torch.rand(3, 3, 16, 16)
     torch.testing.assert_close(run_blocks(vit, tokens_of(vit, vit.patch_embed(images))), vit.forward_features(images))
     torch.testing.assert_close(summary(vit, images), vit(images))
 
 
-def test_gradients_are_timms(rotary):
+def test_gradients_are_timms(rotary: Any) -> None:
     images = torch.rand(3, 3, 16, 16)
     rotary(images).square().sum().backward()
     wanted = {name: parameter.grad.clone() for name, parameter in rotary.named_parameters()}
@@ -41,7 +45,7 @@ def test_gradients_are_timms(rotary):
         torch.testing.assert_close(parameter.grad, wanted[name], rtol=1e-3, atol=1e-4)
 
 
-def test_patches_that_are_kept_keep_their_positions(rotary):
+def test_patches_that_are_kept_keep_their_positions(rotary: Any) -> None:
     """With a mask that hides the others in timm's own blocks, the same outputs."""
     images, kept = torch.rand(2, 3, 16, 16), torch.tensor([[0, 5, 6], [15, 2, 9]])
     tokens = tokens_of(rotary, rotary.patch_embed(images))
@@ -56,20 +60,20 @@ def test_patches_that_are_kept_keep_their_positions(rotary):
         torch.testing.assert_close(found[image], wanted, rtol=1e-4, atol=1e-4)
 
 
-def test_rotations_matter(rotary):
+def test_rotations_matter(rotary: Any) -> None:
     tokens = tokens_of(rotary, rotary.patch_embed(torch.rand(2, 3, 16, 16)))
     without = run_blocks(rotary, Tokens(tokens.x, tokens.prefix))
     assert (run_blocks(rotary, tokens) - without).abs().max() > 0.05
 
 
-def test_the_same_seed_gives_the_same_network_and_every_size_shares_it():
+def test_the_same_seed_gives_the_same_network_and_every_size_shares_it() -> None:
     first, again = create_encoder(ARCH, OPTIONS, 3), create_encoder(ARCH, OPTIONS, 3, any_size=True)
     assert all(torch.equal(value, again.state_dict()[name]) for name, value in first.state_dict().items())
     assert summary(again, torch.rand(2, 3, 8, 8)).shape == (2, 16)
 
 
 @pytest.mark.parametrize("key", TEACHERS)
-def test_every_teacher_teaches_it(key):
+def test_every_teacher_teaches_it(key: Any) -> None:
     images = squares()
     changes = {"words": 32} if key == "beit" else {}
     teacher = create_teacher(key, ARCH, OPTIONS, images, seed=0, recipe=recipe_for(key, changes)).train()
@@ -80,23 +84,24 @@ def test_every_teacher_teaches_it(key):
     assert not [name for name in taught if "blocks" in name]
 
 
-def test_its_attention_is_observed_and_layers_are_what_the_trace_sees(rotary):
+def test_its_attention_is_observed_and_layers_are_what_the_trace_sees(rotary: Any) -> None:
     backbone = Backbone("rotary", rotary, Preprocessing((16, 16), (0.5,) * 3, (0.5,) * 3, "bicubic"))
 
     class Eyes:
         wants = frozenset({"attention", "tokens", "norms", "branches"})
 
-        def __init__(self):
-            self.maps, self.outputs = [], []
+        def __init__(self) -> None:
+            self.maps: list[Tensor] = []
+            self.outputs: list[Tensor] = []
 
-        def attention(self, layer, probs):
+        def attention(self, layer: int, probs: Tensor) -> None:
             self.maps.append(probs)
 
-        def tokens(self, layer, x):
+        def tokens(self, layer: int, x: Tensor) -> None:
             self.outputs.append(x)
 
-        def norms(self, layer, part, x): ...
-        def branches(self, layer, part, skip, branch): ...
+        def norms(self, layer: Any, part: Any, x: Any) -> None: ...
+        def branches(self, layer: Any, part: Any, skip: Any, branch: Any) -> None: ...
 
     eyes, images = Eyes(), torch.randint(256, (3, 3, 16, 16), dtype=torch.uint8)
     backbone.trace(images, [eyes])
@@ -104,7 +109,7 @@ def test_its_attention_is_observed_and_layers_are_what_the_trace_sees(rotary):
     torch.testing.assert_close(eyes.maps[0].sum(-1), torch.ones(3, 2, 17))
 
 
-def test_a_lesson_needs_no_rotation(vit):
+def test_a_lesson_needs_no_rotation(vit: VisionTransformer) -> None:
     """The networks of before take the same way."""
     images = torch.rand(2, 3, 16, 16)
     torch.testing.assert_close(summary(vit, images), vit(images))

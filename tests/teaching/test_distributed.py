@@ -62,7 +62,7 @@ sys.path.insert(0, {root!r})
 from pathlib import Path
 from typing import Any
 import torch
-from tests.teaching.test_two_processes import teach_all
+from tests.teaching.test_distributed import teach_all
 from tests.teaching.tiny import ARCH, squares
 from vitscope.teaching import teach
 from vitscope.teaching.distributed import process_group
