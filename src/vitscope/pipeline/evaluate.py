@@ -6,6 +6,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from multiprocessing import current_process
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,8 @@ def evaluate(
     export: is shown the plan and the store at the end, to write what results do not hold.
     What could not be done is in `failures` (an error if nothing could).
     """
+    if getattr(current_process(), "_inheriting", False):
+        raise SystemExit  # a script that a starting worker reads, and that calls us again: its parent tells
     specs = list(distinct([resolve(m, seed=seed, download=download) for m in _several(models)]))
     if not specs:
         raise VitscopeError("name at least one model: `vitscope models` lists them")

@@ -194,6 +194,24 @@ def test_ctrl_c_never_reaches_a_worker(photos: Path, tmp_path: Path) -> None:
         process.communicate(timeout=30)
 
 
+def test_a_script_without_a_guard_is_told_so(photos: Path, tmp_path: Path) -> None:
+    """Every new process reads the script again; Python calls that an error of the script, in a page of tracebacks."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys, vitscope\n"
+        "from vitscope.core.errors import VitscopeError\n"
+        "try:\n"
+        f"    vitscope.evaluate({NAMES['A']!r}, on=vitscope.images({str(photos)!r}), store={str(tmp_path / 'out')!r},\n"
+        "        analyses=[vitscope.Attention()], engine=vitscope.Local(2))\n"
+        "except VitscopeError as error:\n"
+        "    sys.exit(f'told: {error}')\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert done.stderr.startswith("told: the processes that should do the work end before they begin: in a script")
+    assert "Traceback" not in done.stderr
+
+
 def test_processes_must_be_some() -> None:
     with pytest.raises(VitscopeError, match="0 processes cannot do anything"):
         Local(0)

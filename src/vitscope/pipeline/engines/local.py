@@ -32,6 +32,10 @@ from vitscope.pipeline.store import Store
 from vitscope.pipeline.worker import Worker
 
 TICK = 16  # images between two words of a worker about its progress
+STILLBORN = (
+    "the processes that should do the work end before they begin: in a script, call vitscope below "
+    '`if __name__ == "__main__":`, since every process reads the script; elsewhere the machine may be out of memory'
+)
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,8 @@ class Processes:
         self.plan, self.root, self.count = plan, store.root, count
         self.context = multiprocessing.get_context("spawn")
         self.members: dict[int, tuple[SpawnProcess, Connection]] = {}
+        self.begun: set[int] = set()
+        self.stillborn = 0  # processes in a row that ended before they began
         for number in range(count):
             self._start(number)
 
@@ -109,18 +115,27 @@ class Processes:
             connection = self.members[number][1]
             try:
                 while connection.poll():
-                    events.append(Event(number, *connection.recv()))
+                    kind, payload = connection.recv()
+                    if kind == "begun":
+                        self.begun.add(number)
+                        self.stillborn = 0
+                    else:
+                        events.append(Event(number, kind, payload))
             except (EOFError, OSError):
                 lost.add(number)
             if source == self.members[number][0].sentinel:
                 lost.add(number)
         for number in lost:
             events.append(Event(number, "lost"))
+            self.stillborn += number not in self.begun
+            if self.stillborn > self.count:
+                raise VitscopeError(STILLBORN)
             self._stop(number)
             self._start(number)
         return events
 
     def _stop(self, number: int) -> None:
+        self.begun.discard(number)
         process, connection = self.members.pop(number)
         process.kill()
         process.join()
@@ -140,6 +155,7 @@ def _serve(plan: Plan, root: Path, device: str, threads: int, parent: Connection
     threadpool_limits(threads)  # of NumPy and scikit-learn
     worker = Worker(plan, Store(root), device=device)
     with suppress(EOFError, ConnectionError):  # the parent is gone: so is this process, without a word
+        parent.send(("begun", None))
         while True:
             _do(worker, parent.recv(), parent)
 
