@@ -103,6 +103,14 @@ def test_a_faint_offset_head_is_one_if_it_leaves_the_token_out() -> None:
     assert kind_of(0.08 * shifted(grid, -1, 0) + 0.92 * uniform(grid), grid)[0] == "global"
 
 
+@pytest.mark.parametrize("grid", [(14, 14), (16, 16), (28, 28)])
+def test_a_wide_blob_is_soft_local_and_a_wider_one_is_global(grid: Grid) -> None:
+    """Within r of a round Gaussian lie 1 - exp(-r^2 / 2 sigma^2): a half at r = 1.18 sigma, away from borders."""
+    edge = grid[0]
+    assert kind_of(gaussian(grid, 0.3 * edge / 1.18 * 0.9), grid)[0] == "soft local"
+    assert kind_of(gaussian(grid, 0.5 * edge), grid)[0] == "global"
+
+
 def stretched(grid: Grid, down: float, across: float) -> Tensor:
     """A Gaussian around the token, wider one way than the other."""
     where = places(grid).double()

@@ -243,7 +243,12 @@ def test_another_mass_predicts_another_mask_and_says_so() -> None:
         scores[mass] = statistic.result()
     assert [scores[mass].heads["cls", "corrected"].item() for mass in scores] == pytest.approx([1, 1 / 2, 1 / 3])
     variants = {
-        mass: {row["variant"] for t in saliency_tables(found, mass) for row in t.rows(named=True) if "iou" in row["measure"]}
+        mass: {
+            row["variant"]
+            for t in saliency_tables(found, mass)
+            for row in t.rows(named=True)
+            if "iou" in row["measure"]
+        }
         for mass, found in scores.items()
     }
     assert variants[0.6] == set(SOURCES)

@@ -40,7 +40,7 @@ def places(shown: Shown) -> list[tuple[int, int]]:
 
 
 def maps(shown: Shown, rows: Sequence[int]) -> Numbers:
-    attention, patches, pure = split(shown, rows)
+    attention, _, pure = split(shown, rows)
     prefix, grid = shown.shape.layout.prefix, shown.shape.layout.grid
     found = {"all": attention.mean(-2), "spatial": attention[..., prefix:, :].mean(-2)}
     if shown.shape.layout.has_cls:

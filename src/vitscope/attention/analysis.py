@@ -222,8 +222,8 @@ def kind_tables(kinds: HeadKinds, n: int) -> list[pl.DataFrame]:
     shape = kinds.shape
     numbers = {
         "peak": shape.peak, "peak_down": shape.offset[..., 0], "peak_across": shape.offset[..., 1],
-        "self_attention": shape.itself, "near_mass": shape.near, "row_mass": shape.row,
-        "column_mass": shape.column, "anisotropy": shape.anisotropy,
+        "self_attention": shape.itself, "near_mass": shape.near, "wide_mass": shape.wide,
+        "row_mass": shape.row, "column_mass": shape.column, "anisotropy": shape.anisotropy,
     }  # fmt: skip
     rows = [tidy(NOBODY, name, value, n=n) for name, value in numbers.items()]
     for index, name in enumerate(KINDS):  # 1 for the heads of this kind; its stability beside it

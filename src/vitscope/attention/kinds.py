@@ -14,7 +14,8 @@ Rules are tried in this order; the first that fits names the head:
 |              | one step: a single dark cell, whatever lies far away                                        |
 | axial local  | the token's own row or column holds `axial_band`, `axial_lift` times a uniform share, and is   |
 |              | `axial_ratio` times heavier than the other axis, with no more than `axial_core` within a step |
-| soft local   | within `soft_radius` of the token: `soft_mass`, and `soft_lift` times a uniform share         |
+| soft local   | within `soft_radius` of the token `soft_mass`, or within `wide_radius` `wide_mass`; either    |
+|              | `soft_lift` times a uniform share                                                           |
 | global       | everything else                                                                             |
 
 | late kind        | rule                                                                                    |
@@ -66,9 +67,13 @@ class Thresholds:
     axial_ratio: float = 2.5
     axial_core: float = 0.75  # at most so much within one step: a head that hardly leaves the token is local, not axial
     soft_radius: float = 1 / 6  # of the longer grid edge (at least 1.5 steps): 2.3 steps for K=14, 4.7 for K=28
-    # A third of the attention in a neighbourhood that is a tenth of the image or less. Real heads lie without a gap
-    # from 0.2 to 0.7: whatever the cut, some heads are near it, and their stability says so.
-    soft_mass: float = 0.35
+    soft_mass: float = 0.35  # a third of the attention in a neighbourhood that is a tenth of the image or less
+    # Half of the attention within three tenths of the longer edge, where uniform attention has a quarter. Wide blobs
+    # around the token were called global; the paper's own example of a soft local head is one (supervised B/16, layer
+    # 3, head 6: 0.26 within `soft_radius`, 0.51 within `wide_radius`). Real heads lie without a gap on either side of
+    # any such cut: some are near it, and their stability says so.
+    wide_radius: float = 0.3
+    wide_mass: float = 0.5
     soft_lift: float = 2.0  # for small grids, where the neighbourhood is a larger part of the image
     reach: float = 0.25  # offsets that fewer than a quarter of the sources can reach cannot be a peak: they are noise
     sparse_gini: float = (
@@ -76,10 +81,16 @@ class Thresholds:
     )
     repeating: float = 0.4  # mean correlation with the other late maps of the same image
     centred_lift: float = 1.15  # more mass in the middle than evenly spread attention
-    # Neighbours of a salient token that are salient: a blob, not scattered points. 0.5 until it was seen that maps which
-    # show the object have 0.41-0.59, and scattered tokens 0.19-0.36. For the same reason the rule of object-centred
-    # maps comes first: maps of one object repeat over heads as well.
+    # Neighbours of a salient token that are salient: a blob, not scattered points. 0.5 until it was seen that maps
+    # which show the object have 0.41-0.59, and scattered tokens 0.19-0.36. For the same reason the rule of
+    # object-centred maps comes first: maps of one object repeat over heads as well.
     compact: float = 0.4
+
+    @staticmethod
+    def steps(radius: float, grid: Grid) -> float:
+        """A share of the longer grid edge in steps, at least one step with its diagonals."""
+        return max(1.5, radius * max(grid))
+
 
 THRESHOLDS = Thresholds()
 
@@ -92,6 +103,7 @@ class LocalShape:
     offset: Tensor  # (..., 2) where the peak is: steps down, steps across
     itself: Tensor  # attention on the token itself
     near: Tensor  # attention within the soft radius of the token
+    wide: Tensor  # ... and within the wide one
     core: Tensor  # ... and within one step, diagonals included
     row: Tensor  # attention in the token's own row
     column: Tensor  # ... and column
@@ -110,15 +122,20 @@ def local_shape(corrected: Tensor, grid: Grid, thresholds: Thresholds = THRESHOL
     offset = torch.stack([where // (2 * w - 1) - (h - 1), where % (2 * w - 1) - (w - 1)], dim=-1)
     mass = corrected * counts / (h * w)  # share of attention by offset, sums to about 1
     total = mass.sum((-1, -2)).clamp_min(1e-30)
-    radius = max(1.5, thresholds.soft_radius * max(grid))
     squared = down[:, None].square() + across[None, :].square()
+
+    def within(radius: float) -> Tensor:
+        found: Tensor = (mass * (squared <= radius**2)).sum((-1, -2)) / total
+        return found
+
     row, column = mass[..., h - 1, :].sum(-1) / total, mass[..., :, w - 1].sum(-1) / total
     return LocalShape(
         peak=peak,
         offset=offset,
         itself=corrected[..., h - 1, w - 1],
-        near=(mass * (squared <= radius**2)).sum((-1, -2)) / total,
-        core=(mass * (squared <= 2)).sum((-1, -2)) / total,
+        near=within(thresholds.steps(thresholds.soft_radius, grid)),
+        wide=within(thresholds.steps(thresholds.wide_radius, grid)),
+        core=within(1.5),
         row=row,
         column=column,
         anisotropy=_anisotropy(mass / total[..., None, None], down, across),
@@ -156,8 +173,9 @@ def local_kind(corrected: Tensor, prefix_mass: Tensor, grid: Grid, thresholds: T
     row = (shape.row >= max(t.axial_band, t.axial_lift / h)) & (shape.row >= shape.column)
     column = (shape.column >= max(t.axial_band, t.axial_lift / w)) & (shape.column >= shape.row)
     axial = (row | column) & (ratio >= t.axial_ratio) & (shape.core <= t.axial_core)
-    radius = max(1.5, t.soft_radius * max(grid))
-    soft = (shape.near >= t.soft_mass) & (shape.near >= t.soft_lift * uniform_near(grid, radius))
+    soft = torch.zeros_like(moved)
+    for share, least, radius in ((shape.near, t.soft_mass, t.soft_radius), (shape.wide, t.wide_mass, t.wide_radius)):
+        soft |= (share >= least) & (share >= t.soft_lift * uniform_near(grid, t.steps(radius, grid)))
     empty = corrected.sum((-1, -2)) <= 0
     kind = torch.full(shape.peak.shape, KINDS.index("global"))
     rules = (("soft local", soft), ("axial local", axial), ("strict local", strict), ("offset local", offset))

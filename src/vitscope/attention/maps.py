@@ -77,7 +77,9 @@ class MapStatistic(AttentionStatistic):
 
     def result(self) -> MeanMaps:
         prefix, grid = self.layout.prefix, self.layout.grid
-        seen = {name: self.sum_of(name) / self.count for name in ("all", "spatial", "pure", "cls") if self.has_sum(name)}
+        seen = {
+            name: self.sum_of(name) / self.count for name in ("all", "spatial", "pure", "cls") if self.has_sum(name)
+        }
         seen |= {name: found / self.count for name, found in zip(PLACES, self.sum_of("places").unbind(2), strict=True)}
         maps = {name: found[..., prefix:].unflatten(-1, grid) for name, found in seen.items()}
         return MeanMaps(

@@ -83,7 +83,8 @@ def compactness(mask: Tensor, grid: Grid) -> Tensor:
 def unit_maps(maps: Tensor) -> Tensor:
     """Maps (..., N) less their mean, of length 1, so that products are correlations; zero for a constant map."""
     centred = maps - maps.mean(-1, keepdim=True)
-    return centred / centred.norm(dim=-1, keepdim=True).clamp_min(1e-12)
+    unit: Tensor = centred / centred.norm(dim=-1, keepdim=True).clamp_min(1e-12)
+    return unit
 
 
 def repetition(maps: Tensor) -> Tensor:
