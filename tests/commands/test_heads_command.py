@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from tests.commands.test_attention_command import fails, run
 from tests.conftest import make_photos
 from vitscope.attention.kinds import KINDS
-from vitscope.cli import main
 from vitscope.core.errors import VitscopeError
 from vitscope.core.results import Label, Results, tidy
 from vitscope.report.head_figures import head_values, heat_figure, scatter_figure, source_figures, title_of
@@ -40,17 +40,6 @@ def finished(folder: Path, *, model: str, teaching: str, architecture: str = "vi
     results.provenance = [{"title": model, "model": model, "architecture": architecture, "digest": "made"}]
     results.save(folder)
     return folder
-
-
-def run(*words: object) -> None:
-    main([str(word) for word in words])
-
-
-def fails(capsys: pytest.CaptureFixture[str], *words: object) -> str:
-    with pytest.raises(SystemExit) as stop:
-        run(*words)
-    assert stop.value.code == 2
-    return " ".join(capsys.readouterr().err.split())
 
 
 def test_it_lists_heads_and_checks_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
