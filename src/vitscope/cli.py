@@ -32,6 +32,7 @@ COMMANDS = {
     "results": "Print the results of a run as CSV, Markdown or LaTeX.",
     "models": "List the models that have names, and how to get their weights.",
     "attention": "How: where heads look, how far, and what kind of head each is.",
+    "heads": "List the kind of every head, and check it against the paper's own labels.",
     "features": "What: similarity of layers and models, clusters, residual streams.",
     "extract": "Write pooled features of all layers to a store.",
     "tasks": "Why: downstream tasks at every layer, and the best layers.",

@@ -11,6 +11,7 @@ from tests.attention.constructed import (
     along_row,
     gaussian,
     noisy,
+    places,
     shifted,
     uniform,
     with_prefix,
@@ -85,6 +86,48 @@ def test_an_offset_needs_a_clear_margin_over_the_token_itself() -> None:
         assert kind_of(attention, (14, 14))[0] == expected
 
 
+def test_one_dark_cell_on_an_even_ground_is_strict_and_a_neighbourhood_is_not() -> None:
+    grid = (14, 14)
+    alone = 0.35 * shifted(grid, 0, 0) + 0.65 * uniform(grid)  # within one step 0.35 + 9 * 0.65 / 196 = 0.38
+    assert kind_of(alone, grid)[0] == "strict local"
+    shared = 0.3 * shifted(grid, 0, 0) + 0.3 * shifted(grid, 0, 1) + 0.4 * uniform(grid)  # half of what is near
+    assert kind_of(shared, grid)[0] == "soft local"
+    faint = 0.2 * shifted(grid, 0, 0) + 0.8 * uniform(grid)  # a fifth alone is not where a head looks
+    assert kind_of(faint, grid)[0] == "global"
+
+
+def test_a_faint_offset_head_is_one_if_it_leaves_the_token_out() -> None:
+    grid = (14, 14)
+    faint = 0.12 * shifted(grid, -1, 0) + 0.88 * uniform(grid)
+    assert kind_of(faint, grid)[0] == "offset local"
+    assert kind_of(0.08 * shifted(grid, -1, 0) + 0.92 * uniform(grid), grid)[0] == "global"
+
+
+@pytest.mark.parametrize("grid", [(14, 14), (16, 16), (28, 28)])
+def test_a_wide_blob_is_soft_local_and_a_wider_one_is_global(grid: Grid) -> None:
+    """Within r of a round Gaussian lie 1 - exp(-r^2 / 2 sigma^2): a half at r = 1.18 sigma, away from borders."""
+    edge = grid[0]
+    assert kind_of(gaussian(grid, 0.3 * edge / 1.18 * 0.9), grid)[0] == "soft local"
+    assert kind_of(gaussian(grid, 0.5 * edge), grid)[0] == "global"
+
+
+def stretched(grid: Grid, down: float, across: float) -> Tensor:
+    """A Gaussian around the token, wider one way than the other."""
+    where = places(grid).double()
+    steps = (where[:, None] - where[None, :]) / torch.tensor([down, across])
+    return (-steps.square().sum(-1) / 2).softmax(-1).float()
+
+
+def test_a_band_is_axial_and_an_ellipse_is_not() -> None:
+    grid = (14, 14)
+    rows = places(grid)[:, 0]
+    weight = torch.tensor([0.38, 0.31])[(rows[:, None] - rows[None, :]).abs().clamp_max(1)]
+    band = weight * ((rows[:, None] - rows[None, :]).abs() <= 1)  # three rows, 0.38 of the weight in the token's own
+    assert kind_of(band / band.sum(-1, keepdim=True), grid)[0] == "axial local"
+    assert kind_of(stretched(grid, 1.0, 1.7), grid)[0] == "soft local"
+    assert kind_of(stretched(grid, 0.5, 3.0), grid)[0] == "axial local"
+
+
 def test_anisotropy_of_a_row_head_is_larger_than_of_a_round_one() -> None:
     grid = (14, 14)
     assert kind_of(noisy(along_row(grid), 0.2), grid)[1].anisotropy > 3
@@ -100,13 +143,13 @@ def test_directions_have_names() -> None:
 
 def test_late_kinds() -> None:
     looks = {
-        "gini": torch.tensor([0.9, 0.3, 0.3, 0.9]),
-        "repetition": torch.tensor([0.8, 0.3, 0.1, 0.05]),
-        "centre_lift": torch.tensor([1.0, 1.8, 1.0, 1.0]),
-        "compactness": torch.tensor([0.1, 0.8, 0.4, 0.3]),
+        "gini": torch.tensor([0.9, 0.3, 0.3, 0.9, 0.7]),
+        "repetition": torch.tensor([0.8, 0.3, 0.1, 0.05, 0.5]),
+        "centre_lift": torch.tensor([1.0, 1.8, 1.0, 1.0, 1.8]),
+        "compactness": torch.tensor([0.1, 0.8, 0.4, 0.3, 0.45]),  # the last: heads that all see one small object
     }
     names = [LATE_KINDS[i] for i in late_kind(looks)]
-    assert names == ["sparse-repeating", "object-centred", "diverse", "diverse"]
+    assert names == ["sparse-repeating", "object-centred", "diverse", "diverse", "object-centred"]
     assert late_kind({k: torch.full((1,), torch.nan) for k in looks}).tolist() == [-1]
 
 

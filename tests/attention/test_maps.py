@@ -30,10 +30,27 @@ def test_maps_against_float64(prefix: int, has_cls: bool) -> None:
     torch.testing.assert_close(result.spatial, mean(spatial.mean(-2)[..., prefix:]), rtol=1e-5, atol=1e-7)
     torch.testing.assert_close(result.pure, mean(pure.mean(-2)), rtol=1e-5, atol=1e-7)
     torch.testing.assert_close(result.prefix, spatial.mean(-2)[..., :prefix].mean(0), rtol=1e-5, atol=1e-7)
+    for name, token in {"top": 1, "left": 3, "centre": 4, "right": 5, "bottom": 4}.items():  # of two rows of three
+        row = exact[..., prefix + token, :]
+        torch.testing.assert_close(result.places[name], mean(row[..., prefix:]), rtol=1e-5, atol=1e-7)
+        torch.testing.assert_close(result.cells[name], row[..., :prefix].mean(0), rtol=1e-5, atol=1e-7)
     if has_cls:
         torch.testing.assert_close(result.cls, mean(exact[..., 0, prefix:]), rtol=1e-5, atol=1e-7)
     else:
         assert result.cls is None  # never token 0 by accident
+
+
+def test_a_map_and_its_prefix_cells_hold_all_attention() -> None:
+    layout = TokenLayout((3, 3), prefix=2)
+    statistic = MapStatistic(layout, 2)
+    stream(statistic, random_attention(3, 2, 4, 11), range(3), make_batch)
+    result = statistic.result()
+    assert result.cls is not None
+    shown = {"cls": result.cls, "all": result.all, "spatial": result.spatial, **result.places}
+    assert shown.keys() == result.cells.keys()
+    for name, values in shown.items():
+        total = values.sum((-1, -2)) + result.cells[name].sum(-1)
+        torch.testing.assert_close(total, torch.ones(2, 4, dtype=torch.float64), rtol=0, atol=1e-6)
 
 
 def test_sources_that_see_prefix_tokens_only_are_counted() -> None:

@@ -75,3 +75,54 @@ def test_repetition_is_only_of_late_layers() -> None:
     stream(statistic, random_attention(3, 4, 2, 13), range(3), make_batch)
     assert statistic.result().repetition[:, :3].isnan().all()
     assert not statistic.result().repetition[:, 3].isnan().any()
+
+
+def test_repetition_in_a_layer_is_that_of_its_heads() -> None:
+    statistic = PatternStatistic(TokenLayout((3, 4), prefix=1), 2)
+    attention = random_attention(3, 2, 4, 13)
+    stream(statistic, attention, range(3), make_batch)
+    found = statistic.result().repetition_in_layer
+    maps = attention[:, :, :, 0, 1:].double().numpy()
+    for image, layer in np.ndindex(3, 2):
+        expected = (np.corrcoef(maps[image, layer]).sum(1) - 1) / 3
+        np.testing.assert_allclose(found[image, layer].numpy(), expected, atol=1e-6)
+
+
+def test_repetition_across_images_is_the_mean_correlation_of_pairs_of_images() -> None:
+    layout, attention = TokenLayout((3, 4), prefix=1), random_attention(20, 2, 3, 13)
+    whole, parts = PatternStatistic(layout, 2), [PatternStatistic(layout, 2) for _ in range(2)]
+    stream(whole, attention, range(20), make_batch)
+    for part, rows in zip(parts, (range(7), range(7, 20)), strict=True):
+        stream(part, attention, rows, make_batch)
+    parts[1].merge(parts[0])
+    maps = attention[:, :, :, 0, 1:].double().numpy()
+    found = whole.across_images()
+    torch.testing.assert_close(parts[1].across_images().mean, found.mean)
+    for layer, head in np.ndindex(2, 3):
+        expected = (np.corrcoef(maps[:, layer, head]).sum() - 20) / (20 * 19)
+        assert found.mean[layer, head].item() == pytest.approx(expected, abs=1e-6)
+    assert (found.low < found.high).all()
+
+
+def test_what_repeats_across_images_is_told_from_what_repeats_within_them() -> None:
+    """Head 1 looks at the same places in every image; heads 2 and 3 at one object, elsewhere in each image."""
+    generator = torch.Generator().manual_seed(0)
+    attention = torch.zeros(64, 1, 3, 17, 17)
+    fixed, moving = torch.rand(16, generator=generator), torch.rand(64, 16, generator=generator)
+    attention[:, 0, 0, 0, 1:] = fixed
+    attention[:, 0, 1:, 0, 1:] = moving[:, None]
+    statistic = PatternStatistic(TokenLayout((4, 4), prefix=1), 1)
+    stream(statistic, attention, range(64), make_batch)
+    across, within = statistic.across_images(), statistic.result().repetition_in_layer.mean(0)
+    assert across.mean[0, 0].item() == pytest.approx(1, abs=1e-6)
+    assert across.low[0, 0].item() == pytest.approx(1, abs=1e-6)
+    assert across.mean[0, 1:].abs().max() < 0.05
+    assert (across.low[0, 1:] < 0.05).all()
+    assert within[0, 1] > 0.4  # one of two others is the same map
+    assert within[0, 0].abs() < 0.1
+
+
+def test_one_image_repeats_no_other() -> None:
+    statistic = PatternStatistic(TokenLayout((3, 4), prefix=1), 2)
+    stream(statistic, random_attention(1, 2, 3, 13), [0], make_batch)
+    assert statistic.across_images().mean.isnan().all()

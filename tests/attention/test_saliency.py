@@ -6,14 +6,17 @@ from collections.abc import Sequence
 
 import pytest
 import torch
+from sklearn.metrics import average_precision_score
 from torch import Tensor
 
 from tests.conftest import make_batch, random_attention, stream
 from tests.support.signals import reduced
 from vitscope.attention.saliency import (
     SOURCES,
+    Saliency,
     SaliencyScores,
     SaliencyStatistic,
+    average_precision,
     best_heads,
     grid_mask,
     iou,
@@ -46,6 +49,30 @@ def test_iou_by_hand() -> None:
     predicted = torch.tensor([[True, True, False, False], [False] * 4])
     truth = torch.tensor([[True, False, True, False], [False] * 4])
     assert iou(predicted, truth).tolist() == pytest.approx([1 / 3, 0])
+
+
+def test_average_precision_is_scikit_learns() -> None:
+    generator = torch.Generator().manual_seed(0)
+    maps = torch.rand(6, 5, 49, generator=generator)
+    maps[1] = (maps[1] * 4).floor()  # many ties
+    maps[2] = 1 / 49  # nothing but ties
+    truth = torch.rand(6, 1, 49, generator=generator) < torch.linspace(0.05, 0.9, 6).view(6, 1, 1)
+    truth[:, 0, 3] = True
+    expected = [
+        [average_precision_score(true[0].numpy(), one.numpy()) for one in image]
+        for true, image in zip(truth, maps, strict=True)
+    ]
+    torch.testing.assert_close(average_precision(maps, truth), torch.tensor(expected), rtol=1e-5, atol=1e-6)
+    even = truth[2].float().mean()  # a map that knows nothing scores the objects' share
+    torch.testing.assert_close(average_precision(maps[2], truth[2]), even.expand(5), rtol=1e-5, atol=1e-6)
+
+
+def test_average_precision_at_its_ends() -> None:
+    maps = torch.tensor([0.4, 0.3, 0.2, 0.1])
+    assert average_precision(maps, torch.tensor([True, True, False, False])).item() == 1
+    # the only true token is last of four
+    assert average_precision(maps, torch.tensor([False, False, False, True])).item() == pytest.approx(1 / 4)
+    assert average_precision(maps, torch.zeros(4, dtype=torch.bool)).item() == 0
 
 
 def object_at(top: int, left: int, bottom: int, right: int, size: int = 16) -> Tensor:
@@ -109,6 +136,11 @@ def test_a_head_that_finds_the_object_and_one_that_does_not() -> None:
     assert result.heads["cls", "corrected"].tolist() == [[[1.0, 0.0]]]
     # heads merged: two equal peaks of 0.4 each; 60 % needs both; one of two is right
     assert result.merged["cls", "corrected"].tolist() == [[0.5]]
+    # the object is one cell of four: first in head 1, last but for ties (of 0) in head 2
+    assert result.precision_heads["cls"].tolist() == [[[1.0, 0.25]]]
+    assert result.precision_merged["cls"].tolist() == [[0.5]]
+    assert result.precision_heads["spatial"].tolist() == [[[0.25, 0.25]]]  # even: the object's share
+    assert result.share.tolist() == [0.25]
     # uniform spatial attention: three of four cells, one of them right
     assert result.heads["spatial", "corrected"].tolist() == [[[pytest.approx(1 / 3)] * 2]]
 
@@ -186,8 +218,10 @@ def test_an_object_that_vanishes_under_paper_is_counted_there() -> None:
     stream(statistic, torch.full((1, 1, 1, 5, 5), 0.2), [0], lambda _: batch)
     found = statistic.result()
     assert (found.n, found.without_object) == ({"corrected": 1, "paper": 0}, {"corrected": 0, "paper": 1})
-    measured = {(row["protocol"], row["variant"]) for t in saliency_tables(found) for row in t.rows(named=True)}
-    assert measured == {("corrected", source) for source in SOURCES}
+    rows = [row for t in saliency_tables(found) for row in t.rows(named=True)]
+    assert {(row["protocol"], row["variant"]) for row in rows if row["measure"] != "object_share"} == {
+        ("corrected", source) for source in SOURCES
+    }
 
 
 def test_best_head_by_protocol() -> None:
@@ -197,3 +231,26 @@ def test_best_head_by_protocol() -> None:
     assert score.mean(0).tolist() == pytest.approx([0.5])
     score, _ = best_heads(heads, "paper")  # an oracle: the best of each picture
     assert score.mean(0).tolist() == pytest.approx([(0.9 + 0.6 + 0.4) / 3])
+
+
+def test_another_mass_predicts_another_mask_and_says_so() -> None:
+    attention = torch.zeros(1, 1, 1, 5, 5)
+    attention[..., 1:] = torch.tensor([0.5, 0.3, 0.2, 0.0])  # whoever looks
+    scores = {}
+    for mass in (0.4, 0.6, 0.9):
+        statistic = SaliencyStatistic(TokenLayout((2, 2), prefix=1), 1, mass)
+        stream(statistic, attention, [0], annotated_batch)  # the object is the first cell
+        scores[mass] = statistic.result()
+    assert [scores[mass].heads["cls", "corrected"].item() for mass in scores] == pytest.approx([1, 1 / 2, 1 / 3])
+    variants = {
+        mass: {
+            row["variant"]
+            for t in saliency_tables(found, mass)
+            for row in t.rows(named=True)
+            if "iou" in row["measure"]
+        }
+        for mass, found in scores.items()
+    }
+    assert variants[0.6] == set(SOURCES)
+    assert variants[0.9] == {f"{source}, mass 0.9" for source in SOURCES}
+    assert Saliency().digest != Saliency(mass=0.9).digest

@@ -101,6 +101,20 @@ def test_f1_reads_the_last_quarter_of_any_depth() -> None:
     assert study.finding("F1").verdict is HOLDS
 
 
+def test_f1_tells_repetition_three_ways() -> None:
+    study = late_study({"FS": "fs", "DINO": "dino"})
+    for model, teaching, within, across in (("FS", "fs", 0.7, 0.5), ("DINO", "dino", 0.6, 0.1)):
+        study.add(model, teaching, "repetition_in_layer", torch.full((12, 4), within), variant="cls")
+        values = torch.full((12, 4), across)
+        values[:9] = 0.9  # early layers do not count
+        study.add(model, teaching, "repetition_across_images", values, variant="cls")
+    told = {item.what: item.value for item in study.finding("F1").evidence}
+    assert told["FS: correlation of late maps of one image"] == pytest.approx(0.6)
+    assert told["FS: correlation of the heads of a late layer"] == pytest.approx(0.7)
+    assert told["FS: correlation of a late head's maps of two images"] == pytest.approx(0.5)
+    assert told["DINO: correlation of a late head's maps of two images"] == pytest.approx(0.1)
+
+
 # -- F2: offset heads ----------------------------------------------------------------------------------------
 
 
@@ -306,3 +320,35 @@ def test_f4_reads_spatial_saliency_of_a_model_without_cls() -> None:
     study.add("SigLIP", "other", "saliency_best_head", KEEPS, variant="spatial")
     study.add("DINO", "dino", "saliency_best_head", KEEPS, variant="spatial")
     assert study.finding("F4").verdict is HOLDS
+
+
+def ranked(study: Constructed, curves: dict[str, list[float]], chance: float, variant: str = "cls") -> Constructed:
+    for model, values in curves.items():
+        study.add(model, SIX[model], "saliency_ap_best_head", values, variant=variant)
+    return study.add("Untrained", "none", "saliency_ap_best_head", [chance] * 12, variant=variant)
+
+
+def test_f4_is_found_by_average_precision_where_iou_favours_even_maps() -> None:
+    """The untrained network masks most of the image: its IoU is the highest, its average precision the lowest."""
+    curves = {"FS": LOSES, "DINO": KEEPS}
+    study = saliency(Constructed(), curves, chance=0.6)
+    assert study.finding("F4").verdict is FAILS
+    found = ranked(study, curves, chance=0.2).finding("F4")
+    assert found.verdict is HOLDS
+    assert "best-head average precision reaches 0.50 or more in early-to-mid layers (chance: 0.20)" in found.reason
+    poor = ranked(saliency(Constructed(), curves), curves, chance=0.45).finding("F4")  # IoU 0.5 of 0.25
+    assert poor.verdict is FAILS
+    assert "average precision not well above chance (0.45)" in poor.reason
+
+
+def test_f4_asks_patch_tokens_of_models_whose_cls_is_untaught() -> None:
+    study = saliency(Constructed(), {"FS": LOSES, "MAE": [0.1] * 12})  # CLS of MAE looks nowhere
+    assert study.finding("F4").verdict is FAILS
+    study.add("MAE", "mae", "saliency_best_head", KEEPS, variant="spatial")
+    study.add("Untrained", "none", "saliency_best_head", [0.3] * 12, variant="spatial")
+    found = study.finding("F4")
+    assert found.verdict is HOLDS
+    told = {item.what: item.value for item in found.evidence}
+    assert told["untaught: best-head IoU from spatial, early to mid layers"] == pytest.approx(0.3)
+    assert told["untaught: best-head IoU from cls, early to mid layers"] == pytest.approx(0.25)
+    assert "MAE: best-head IoU from spatial at layer 5" in told

@@ -220,6 +220,13 @@ def test_a_steady_decline_is_not_two_stages_and_an_x_is_told_by_its_corner() -> 
     assert shape_of(cross()).cross == pytest.approx(0.8 * (12 / 23 - 35 / 18 * 2 / 23))
 
 
+@pytest.mark.parametrize(("split", "staged"), [(2, False), (3, False), (4, True), (12, True), (20, True), (21, False)])
+def test_a_block_or_two_at_an_end_are_no_stage(split: int, staged: bool) -> None:
+    """Of 24 sites, a sixth are 4."""
+    shape = shape_of(two_stages(split=split))
+    assert (shape.split, shape.staged) == (split, staged)
+
+
 def depths(**matrices: np.ndarray) -> Constructed:
     study = Constructed()
     for model, matrix in matrices.items():
@@ -240,6 +247,7 @@ def test_f11_holds_for_stages_and_an_x() -> None:
         ({"FS": steady(), "MAE": cross()}, "explicit supervision do not all have two stages"),
         ({"FS": cross(), "MAE": cross()}, "explicit supervision do not all have two stages"),
         ({"DINO": two_stages(), "MAE": two_stages()}, "do not all resemble late ones"),
+        ({"FS": two_stages(split=2), "MAE": cross()}, "explicit supervision do not all have two stages"),
     ],
 )
 def test_f11_fails(matrices: dict[str, np.ndarray], says: str) -> None:

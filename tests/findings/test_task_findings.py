@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 
 from tests.findings.constructed import SIX, Constructed, line, peak_at
 from vitscope.findings.outcome import Verdict
@@ -78,6 +79,19 @@ def test_f8_must_hold_on_every_dataset() -> None:
     found = study.finding("F8")
     assert found.verdict is FAILS
     assert "retrieval" in found.reason.split(".")[0]
+
+
+def test_f8_judges_every_knn_dataset_and_names_its_bank() -> None:
+    study = Constructed()
+    for dataset, bank, dino in (("seen", 1000, 0.7), ("unseen", 200, 0.9)):
+        for model, best in (("FS", 0.8), ("DINO", dino)):
+            study.add(model, SIX[model], "knn_top1", peak_at(12, best, 0.1), variant="cls k=20", dataset=dataset)
+            study.add(model, SIX[model], "knn_bank", torch.tensor(float(bank)), dataset=dataset)
+    found = study.finding("F8")
+    assert found.verdict is FAILS
+    refuted, _, held = found.reason.partition("What does hold")
+    assert "k-NN (unseen, 200 labelled images) (FS 80.00 %, DINO 90.00 %)" in refuted
+    assert "wins at k-NN (seen, 1,000 labelled images)" in held
 
 
 def test_f8_says_what_is_missing() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.metrics import average_precision_score
 from torch import Tensor
 
 from tests.support.signals import CELL, Shown
@@ -39,13 +40,19 @@ def places(shown: Shown) -> list[tuple[int, int]]:
 
 
 def maps(shown: Shown, rows: Sequence[int]) -> Numbers:
-    attention, patches, pure = split(shown, rows)
+    attention, _, pure = split(shown, rows)
     prefix, grid = shown.shape.layout.prefix, shown.shape.layout.grid
-    found = {"all": attention[..., prefix:].mean(-2), "spatial": patches.mean(-2), "pure": pure.mean(-2)}
+    found = {"all": attention.mean(-2), "spatial": attention[..., prefix:, :].mean(-2)}
     if shown.shape.layout.has_cls:
-        found["cls"] = attention[..., 0, prefix:]
-    numbers = {name: value.mean(0).unflatten(-1, grid) for name, value in found.items()}
-    return numbers | {"prefix": attention[..., prefix:, :prefix].mean((0, -2)), "n": torch.tensor(len(rows))}
+        found["cls"] = attention[..., 0, :]
+    h, w = grid
+    edges = {"top": (0, w // 2), "left": (h // 2, 0), "centre": (h // 2, w // 2)}
+    edges |= {"right": (h // 2, w - 1), "bottom": (h - 1, w // 2)}
+    at = {name: attention[..., prefix + places(shown).index(where), :] for name, where in edges.items()}
+    numbers = {name: value.mean(0)[..., prefix:].unflatten(-1, grid) for name, value in found.items()}
+    numbers |= {f"places.{name}": value.mean(0)[..., prefix:].unflatten(-1, grid) for name, value in at.items()}
+    numbers |= {f"cells.{name}": value.mean(0)[..., :prefix] for name, value in (found | at).items()}
+    return numbers | {"pure": pure.mean((0, -2)).unflatten(-1, grid), "n": torch.tensor(len(rows))}
 
 
 def distance(shown: Shown, rows: Sequence[int]) -> Numbers:
@@ -79,12 +86,17 @@ def patterns(shown: Shown, rows: Sequence[int]) -> Numbers:
     for image, matrix in zip(repetition, correlations, strict=True):
         others = (matrix.sum(-1) - 1) / (len(matrix) - 1)
         image[late:] = torch.from_numpy(others).unflatten(0, (depth - late, -1))
+    in_layer = torch.full(seen.shape[:3], torch.nan, dtype=torch.float64)
+    heads = seen.shape[2]
+    for image, layer in np.ndindex(*seen.shape[:2]) if heads > 1 else ():
+        in_layer[image, layer] = torch.from_numpy((np.corrcoef(seen[image, layer]).sum(-1) - 1) / (heads - 1))
     return {
         "gini": difference / (2 * n * seen.sum(-1)),
         "top_share": seen.sort(-1, descending=True).values[..., :5].sum(-1) / seen.sum(-1),
         "centre_lift": seen[..., inside].sum(-1) / seen.sum(-1) / inside.double().mean(),
         "compactness": _per_map(seen, lambda one: _compactness(top_tokens(one), h, w)),
         "repetition": repetition,
+        "repetition_in_layer": in_layer,
     }
 
 
@@ -169,6 +181,17 @@ def saliency(shown: Shown, rows: Sequence[int]) -> Numbers:
                             chosen = top_tokens(values[n, layer, head])
                             scores[n, layer, head] = len(chosen & truths[row]) / len(chosen | truths[row])
                 numbers[f"{kind}.('{source}', '{protocol}')"] = scores if kind == "heads" else scores.squeeze(2)
+                if protocol == "corrected":
+                    inside = [[token in truths[row] for token in range(values.shape[-1])] for row in kept]
+                    scores = torch.tensor(
+                        [
+                            [[average_precision_score(true, head) for head in layer] for layer in image]
+                            for true, image in zip(inside, values.numpy(), strict=True)
+                        ]
+                    )
+                    name = f"precision_{kind}.{source}"
+                    numbers[name] = scores if kind == "heads" else scores.squeeze(2)
+                    numbers["share"] = torch.tensor(inside).double().mean(-1)
     return numbers
 
 

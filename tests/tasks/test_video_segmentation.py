@@ -16,7 +16,7 @@ from tests.tasks.conftest import examined, square_at, tiny_backbone
 from vitscope.core.results import Label
 from vitscope.data.batches import SkippedImages
 from vitscope.data.davis import VideoSet, open_videos
-from vitscope.features.dense import dense_features
+from vitscope.features.dense import dense_features, whole_features
 from vitscope.models.backbone import Backbone
 from vitscope.tasks import video_segmentation as video
 from vitscope.tasks.video_segmentation import (
@@ -121,6 +121,23 @@ def test_a_larger_short_side_gives_more_tokens(backbone: Backbone, tmp_path: Pat
     data = still(tmp_path / "davis")
     coarse, fine = (states(backbone, data, Video(short_side=side))[0]["region"].mean() for side in (None, 256))
     assert fine > coarse
+
+
+def test_without_tiles_a_frame_is_squeezed_into_one_input(backbone: Backbone, tmp_path: Path) -> None:
+    """Features are those that timm itself gives for the squeezed frame."""
+    frame = Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 96, 3), dtype=np.uint8))
+    height, width = backbone.preprocessing.size
+    squeezed = torch.from_numpy(np.array(frame.resize((width, height), Image.Resampling.BICUBIC)))
+    images = backbone.preprocessing.normalise(squeezed.permute(2, 0, 1)[None])
+    with torch.no_grad():
+        layers = backbone.module.get_intermediate_layers(images, n=backbone.depth, norm=False)  # type: ignore[operator]
+    expected = torch.stack([layer[0].unflatten(0, backbone.layout.grid) for layer in layers])
+    torch.testing.assert_close(whole_features(backbone, frame), expected, rtol=1e-4, atol=1e-5)
+    _, outcome = examined(backbone, still(tmp_path / "davis"), Video(dense=False), tmp_path / "store")
+    assert any("video_j&f" in table["measure"].to_list() for table in outcome.tables)
+    assert "tiles (dense) let objects cover more tokens" in outcome.notes[0]
+    with pytest.raises(ValueError, match="short_side is of frames that are cut into tiles"):
+        Video(dense=False, short_side=128)
 
 
 def states(backbone: Backbone, data: VideoSet, analysis: Video) -> list[Mapping[str, torch.Tensor]]:

@@ -158,6 +158,12 @@ class Attention(Analysis):
         Measure("centre_lift", "mass near the centre", "mass of a map near the centre, relative to an even map"),
         Measure("compactness", "compactness", "how far the strongest tokens of a map hang together"),
         Measure("repetition", "repetition", "mean correlation of a late map with the other late maps of the image"),
+        Measure(
+            "repetition_in_layer", "repetition in a layer", "mean correlation of a map with those of the layer's heads"
+        ),
+        Measure(
+            "repetition_across_images", "repetition across images", "mean correlation of a head's maps of two images"
+        ),
         Measure("offset", "offset", "centre of mass of attention relative to the token that looks"),
         Measure("head_kind", "kind of head", "local, offset, axial, global or bound to CLS; 1 for heads of the kind"),
         Measure("late_kind", "kind of late map", "sparse repeating, object-centred or diverse"),
@@ -200,6 +206,9 @@ def attention_tables(seen: AllAttention, kinds: HeadKinds) -> list[pl.DataFrame]
     source = "cls" if seen.layout.has_cls else "spatial"
     for name in Patterns.__dataclass_fields__:
         rows.append(tidy_mean(NOBODY, name, seen.patterns.blocks_of(name), variant=source))
+    alike = seen.patterns.across_images()
+    options: dict[str, Any] = {"n": seen.count, "variant": source}
+    rows.append(tidy(NOBODY, "repetition_across_images", alike.mean, low=alike.low, high=alike.high, **options))
     aligned = seen.aligned.result()
     for protocol in ("corrected", "paper"):
         offset = aligned.offset(protocol)
@@ -213,8 +222,8 @@ def kind_tables(kinds: HeadKinds, n: int) -> list[pl.DataFrame]:
     shape = kinds.shape
     numbers = {
         "peak": shape.peak, "peak_down": shape.offset[..., 0], "peak_across": shape.offset[..., 1],
-        "self_attention": shape.itself, "near_mass": shape.near, "row_mass": shape.row,
-        "column_mass": shape.column, "anisotropy": shape.anisotropy,
+        "self_attention": shape.itself, "near_mass": shape.near, "wide_mass": shape.wide,
+        "row_mass": shape.row, "column_mass": shape.column, "anisotropy": shape.anisotropy,
     }  # fmt: skip
     rows = [tidy(NOBODY, name, value, n=n) for name, value in numbers.items()]
     for index, name in enumerate(KINDS):  # 1 for the heads of this kind; its stability beside it
@@ -237,6 +246,8 @@ def attention_maps(seen: AllAttention, kinds: HeadKinds) -> dict[str, Tensor]:
     }  # fmt: skip
     if mean.cls is not None:
         maps["cls"] = mean.cls
+    maps |= {f"from.{name}": found for name, found in mean.places.items()}
+    maps |= {f"cells.{name}": found for name, found in mean.cells.items() if found.shape[-1]}
     if examples := seen.examples.result():
         maps |= {"examples": examples.maps, "examples.images": examples.images}
     return {name: value.float() if value.is_floating_point() else value for name, value in maps.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -42,6 +43,19 @@ def direction(down: int, across: int) -> str:
     return ", ".join(part for part in (vertical, horizontal) if part) or "itself"
 
 
+def describe(kind: str, offset: Sequence[int], column: bool) -> str:
+    """A kind in words, with the direction of an offset head and the axis of an axial one.
+
+    offset: of the peak, steps down and across; column: whether the token's column is heavier than its row.
+
+    >>> describe("offset local", (0, -1), False), describe("axial local", (0, 0), True)
+    ('offset local: left', 'axial local: column')
+    """
+    if kind == "offset local":
+        return f"{kind}: {direction(*offset)}"
+    return f"{kind}: {'column' if column else 'row'}" if kind == "axial local" else kind
+
+
 @dataclass(frozen=True)
 class HeadKinds:
     """The kind of every head, (L, H) each.
@@ -59,13 +73,10 @@ class HeadKinds:
         return KINDS[int(self.kind[layer, head])]
 
     def describe(self, layer: int, head: int) -> str:
-        """The kind in words, with the direction of an offset head and the axis of an axial one."""
-        name = self.name(layer, head)
-        if name == "offset local":
-            return f"{name}: {direction(*self.shape.offset[layer, head].tolist())}"
-        if name == "axial local":
-            return f"{name}: {'row' if self.shape.row[layer, head] >= self.shape.column[layer, head] else 'column'}"
-        return name
+        """The kind in words."""
+        place = (layer, head)
+        column = bool(self.shape.column[place] > self.shape.row[place])
+        return describe(self.name(layer, head), self.shape.offset[place].tolist(), column)
 
     def late_name(self, layer: int, head: int) -> str | None:
         return LATE_KINDS[int(self.late[layer, head])] if self.late[layer, head] >= 0 else None

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from vitscope.attention.aligned import GROUPS, group_of
 from vitscope.attention.saliency import top_mass_mask
 from vitscope.attention.view import AttentionStatistic, AttentionView
+from vitscope.core.bootstrap import percentile_interval, resampling_counts
 from vitscope.data.batches import Batch
 from vitscope.models.layout import Grid
 
@@ -78,36 +80,81 @@ def compactness(mask: Tensor, grid: Grid) -> Tensor:
     return found
 
 
+def unit_maps(maps: Tensor) -> Tensor:
+    """Maps (..., N) less their mean, of length 1, so that products are correlations; zero for a constant map."""
+    centred = maps - maps.mean(-1, keepdim=True)
+    unit: Tensor = centred / centred.norm(dim=-1, keepdim=True).clamp_min(1e-12)
+    return unit
+
+
 def repetition(maps: Tensor) -> Tensor:
     """Mean correlation of each map with all others of the same image. maps: (B, M, N) -> (B, M).
 
     NaN for a single map; a constant map correlates with nothing (0).
     """
-    centred = maps - maps.mean(-1, keepdim=True)
-    unit = centred / centred.norm(dim=-1, keepdim=True).clamp_min(1e-12)
+    unit = unit_maps(maps)
     alike = (unit * unit.sum(1, keepdim=True)).sum(-1) - unit.square().sum(-1)
     return alike / (maps.shape[1] - 1) if maps.shape[1] > 1 else torch.full_like(alike, torch.nan)
 
 
 @dataclass(frozen=True)
 class Patterns:
-    """Per image, (n, L, H) each; `repetition` is NaN before the last quarter of the layers."""
+    """Per image, (n, L, H) each.
+
+    repetition: with all late maps of the image, NaN before the last quarter of the layers; repetition_in_layer: with
+    the other heads of the same layer, NaN for a single head.
+    """
 
     gini: Tensor
     top_share: Tensor
     centre_lift: Tensor
     compactness: Tensor
     repetition: Tensor
+    repetition_in_layer: Tensor
+
+
+@dataclass(frozen=True)
+class ImageRepetition:
+    """Mean correlation of a head's map of one image with its map of another, (L, H) each: 1 if it always looks at the
+    same places, 0 if where it looks follows the image. low, high: 95 % interval, by resampling groups of images."""
+
+    mean: Tensor
+    low: Tensor
+    high: Tensor
+
+
+def image_repetition(sums: Tensor, squares: Tensor, sizes: Tensor, *, resamples: int = 200) -> ImageRepetition:
+    """From sums of unit maps of each group of images: sums (G, L, H, N), squares (L, H), sizes (G,).
+
+    The mean over all pairs of images is (|sum of all|^2 - sum of squares) / (n (n - 1)); resamples take pairs of
+    different groups only, since an image drawn twice would be alike itself. NaN where there is no pair.
+    """
+    n = float(sizes.sum())
+    nowhere = torch.full(squares.shape, torch.nan, dtype=torch.float64)
+    if n < 2:
+        return ImageRepetition(nowhere, nowhere, nowhere)
+    mean = (sums.sum(0).square().sum(-1) - squares) / (n * (n - 1))
+    present = sizes > 0
+    if int(present.sum()) < 4:  # too few groups to be drawn from
+        return ImageRepetition(mean, nowhere, nowhere)
+    products = torch.einsum("glhn,klhn->lhgk", sums[present], sums[present])
+    apart = 1 - torch.eye(int(present.sum()), dtype=torch.float64)
+    counts = resampling_counts(int(present.sum()), resamples, seed=0)  # (R, G)
+    pairs = torch.einsum("rg,gk,rk->r", counts * sizes[present], apart, counts * sizes[present])
+    again = torch.einsum("rg,lhgk,rk->rlh", counts, products * apart, counts)[pairs > 0]
+    low, high = percentile_interval(again / pairs[pairs > 0].view(-1, 1, 1))
+    return ImageRepetition(mean, low, high)
 
 
 class PatternStatistic(AttentionStatistic):
-    """Sparsity, place and shape of each image's maps, and how late maps repeat over heads and layers."""
+    """Sparsity, place and shape of each image's maps, and how they repeat over heads, layers and images."""
 
     name = "patterns"
 
     def begin(self, batch: Batch) -> None:
         super().begin(batch)
         self._late: list[Tensor] = []
+        self._units: list[Tensor] = []
 
     def see(self, layer: int, view: AttentionView) -> None:
         maps = view.cls_map if view.cls_map is not None else view.column_means[2][..., self.layout.prefix :]
@@ -115,6 +162,8 @@ class PatternStatistic(AttentionStatistic):
         self.note("top_share", top_share(maps))
         self.note("centre_lift", centre_lift(maps, self.layout.grid))
         self.note("compactness", compactness(top_mass_mask(maps), self.layout.grid))
+        self.note("repetition_in_layer", repetition(maps))
+        self._units.append(unit_maps(maps))
         if layer >= late_from(self.depth):
             self._late.append(maps)
 
@@ -123,7 +172,15 @@ class PatternStatistic(AttentionStatistic):
         repeated = repetition(late.flatten(1, 2)).unflatten(1, late.shape[1:3])
         early = repeated.new_full((len(repeated), self.depth - late.shape[1], late.shape[2]), torch.nan)
         self.put("repetition", torch.cat([early, repeated], dim=1).float())
+        units = torch.stack(self._units, dim=1).double()  # (B, L, H, N)
+        groups = group_of(self.batch.indices).to(units.device)
+        self.add("units", units.new_zeros(GROUPS, *units.shape[1:]).index_add_(0, groups, units))
+        self.add("squares", units.square().sum((0, -1)))
+        self.add("sizes", torch.bincount(groups, minlength=GROUPS))
         super().end()
 
     def result(self) -> Patterns:
         return Patterns(**{name: self.rows_of(name).double() for name in Patterns.__dataclass_fields__})
+
+    def across_images(self) -> ImageRepetition:
+        return image_repetition(self.sum_of("units"), self.sum_of("squares"), self.sum_of("sizes"))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from vitscope.commands.options import Limit, ModelOptions, RunOptions, conclude
 from vitscope.core.errors import VitscopeError
@@ -17,6 +20,7 @@ def attention(
     images: Path | None = None,
     masks: Path | None = None,
     limit: Limit | None = None,
+    mass: Annotated[float | None, Parameter(validator=Number(gt=0, lt=1))] = None,
     out: Path = Path("runs/attention"),
     show: list[Path] | None = None,
     model_options: ModelOptions = ModelOptions(),  # noqa: B008
@@ -38,6 +42,8 @@ def attention(
         images/ and masks/. The annotated images are then the ones studied.
     limit
         Study at most this many images (a seeded choice, balanced over classes).
+    mass
+        Share of a map that the mask of saliency's IoU must hold, instead of the protocols' 0.6; its rows say so.
     out
         Folder for everything that is written.
     show
@@ -64,5 +70,7 @@ def attention(
         datasets = [openers.images(images, limit=limit, seed=model_options.seed)]
     if not datasets:
         return
-    results = run_options.run(specs, datasets, [Attention(), Saliency()], out, model_options)
+    results = run_options.run(
+        specs, datasets, [Attention(), Saliency() if mass is None else Saliency(mass=mass)], out, model_options
+    )
     conclude(results, out, [summarise(results)], page=run_options.page, figures=run_options.figures)

@@ -19,6 +19,7 @@ def tasks(
     probe: bool = True,
     limit: Limit | None = None,
     masks: bool = False,
+    dense: bool = True,
     out: Path = Path("runs/tasks"),
     model_options: ModelOptions = ModelOptions(),  # noqa: B008
     run_options: RunOptions = RunOptions(),  # noqa: B008
@@ -52,6 +53,9 @@ def tasks(
         category (a seeded choice; the first videos).
     masks
         Write predicted masks of all frames and layers: masks/MODEL/PROTOCOL/layer-NN/SEQUENCE/*.png.
+    dense
+        Cut frames of videos into tiles at twice the input, as in the paper; --no-dense squeezes each frame into one
+        input, which is several times quicker and coarser.
     out
         Folder for everything that is written.
     """
@@ -75,7 +79,7 @@ def tasks(
     datasets: list[Dataset] = [
         openers.OPENERS[kind](path, limit=limit, seed=seed) for kind, paths in given.items() for path in paths or ()
     ]
-    wanted = {"seed": seed, "masks": masks}
+    wanted = {"seed": seed, "masks": masks, "dense": dense}
     protocols = ("corrected", "paper") if protocol == "both" else (protocol,)
     analyses: list[Analysis] = []
     for name, task in ANALYSES.items():

@@ -117,6 +117,9 @@ class Statistic(ABC):
     def sum_of(self, name: str) -> Tensor:
         return self._sums[name]
 
+    def has_sum(self, name: str) -> bool:
+        return name in self._sums
+
     def rows_of(self, name: str, places: Tensor | None = None) -> Tensor:
         """(n, ...) in the order of the sample list. places: of its images in the list that is meant, if not this one.
 

@@ -102,6 +102,22 @@ class _Placer:
     def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None: ...
 
 
+def whole_features(backbone: Backbone, picture: Image.Image, *, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Tokens of every layer of the whole image in one pass at the network's own input size: (L, h, w, D) of `dtype`.
+
+    Nothing is cropped: an image that is not square is squeezed, as its masks are.
+    """
+    height, width = backbone.preprocessing.size
+    resample = Image.Resampling[backbone.preprocessing.interpolation.upper()]
+    pixels = torch.from_numpy(np.array(picture.resize((width, height), resample))).permute(2, 0, 1)
+    h, w = backbone.layout.grid
+    whole = torch.empty(backbone.depth, h, w, backbone.width, dtype=dtype, device=backbone.device)
+    placer = _Placer(whole, backbone.layout)
+    placer.places = [(Tile(0, 0, h), Tile(0, 0, w))]
+    backbone.trace(pixels.unsqueeze(0), [placer])
+    return whole
+
+
 def dense_features(
     backbone: Backbone,
     picture: Image.Image,

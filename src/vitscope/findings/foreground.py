@@ -1,4 +1,14 @@
-"""F4: attention finds the foreground early, and loses it late under explicit supervision."""
+"""F4: attention finds the foreground early, and loses it late under explicit supervision.
+
+Whether it is found is judged by average precision: the IoU of the published measure rewards even maps, which mask most
+of the image. What is lost is judged by IoU, within one network. CLS of reconstruction models is never taught to look
+anywhere, so that they are judged by what patch tokens look at.
+
+Seen on real networks (64 COCO photos, objects cover 0.42 of the grid): untrained networks have an IoU of 0.30, as high
+as anybody's, and an average precision of 0.52 at most. Average precision of supervised B/16 rises to 0.67 at layer 6
+and falls back to chance, 0.51; that of DINOv2 S/14 is 0.62 at layer 8 (1.19 times chance, below the threshold) and goes
+on to 0.78 at layer 12. By IoU the supervised network loses 69 % of its peak, DINOv2 5 %.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +19,14 @@ import polars as pl
 from vitscope.findings.claim import Claim, Part, followed, missing
 from vitscope.findings.measured import Measured, best_of, mean_of
 from vitscope.findings.tables import (
+    CORRECTED,
     UNTAUGHT,
     Model,
     Study,
     deep_enough,
     mean_by_teaching,
     measured_throughout,
+    models_of,
     no_model_of,
     numbers,
     of_kind,
@@ -24,10 +36,12 @@ from vitscope.findings.tables import (
 from vitscope.findings.thresholds import Thresholds
 
 SELF_SUPERVISED = ("contrastive", "reconstruction")
+SOURCES = ("cls", "spatial")
 
 
 def _parts(study: Study, t: Thresholds) -> Iterator[Part]:
-    frame = _one_source(study.rows("saliency_best_head"))
+    masked = study.rows("saliency_best_head").filter(pl.col("variant").is_in(SOURCES))
+    frame = _one_source(masked)
     models = deep_enough(measured_throughout(frame), t.least_depth)
     if not models:
         yield missing("no IoU of attention with object masks (saliency_best_head needs images with masks)")
@@ -37,9 +51,15 @@ def _parts(study: Study, t: Thresholds) -> Iterator[Part]:
         yield missing("no taught model")
         return
     if chance:
-        yield _early(frame, taught, chance, t)
+        ranked = study.rows("saliency_ap_best_head")
+        precise = study.protocol == CORRECTED and not ranked.is_empty()
+        yield (
+            _early(ranked, taught, chance, "average precision", t)
+            if precise
+            else _early(masked, taught, chance, "IoU", t)
+        )
     else:
-        yield missing("no untrained or random network to tell what IoU chance gives")
+        yield missing("no untrained or random network to tell what chance gives")
     explicit = of_kind(taught, "explicit")
     other = [model for model in taught if model.kind in SELF_SUPERVISED]
     if explicit:
@@ -52,31 +72,59 @@ def _parts(study: Study, t: Thresholds) -> Iterator[Part]:
         yield _keep(frame, explicit, other, t)
 
 
+def _source(model: Model, frame: pl.DataFrame) -> str:
+    """Who looks: CLS; patch tokens on average where there is no CLS, or where CLS is not taught."""
+    there = frame.filter(pl.col("model") == model.title)["variant"].unique().to_list()
+    wanted = SOURCES[::-1] if model.kind == "reconstruction" else SOURCES
+    return next((source for source in wanted if source in there), "")
+
+
 def _one_source(frame: pl.DataFrame) -> pl.DataFrame:
-    """What CLS looks at; for models without CLS, what spatial tokens look at on average."""
-    with_cls = frame.filter(pl.col("variant") == "cls")["model"].unique()
-    source = pl.when(pl.col("model").is_in(with_cls.to_list())).then(pl.lit("cls")).otherwise(pl.lit("spatial"))
-    return frame.filter(pl.col("variant") == source)
+    """The rows of each model's own source."""
+    chosen = [
+        frame.filter((pl.col("model") == model.title) & (pl.col("variant") == _source(model, frame)))
+        for model in models_of(frame)
+    ]
+    return pl.concat(chosen) if chosen else frame
 
 
-def _early(frame: pl.DataFrame, taught: list[Model], chance: list[Model], t: Thresholds) -> Part:
-    floors = [numbers(frame, model, model.first(t.early_to_mid)) for model in chance]
-    floor = max((best for scores in floors for best in scores), key=lambda score: score.value)
-    evidence, behaved, best_ones = [floor.as_evidence("untaught: best-head IoU, early to mid layers")], [], []
+def _early(frame: pl.DataFrame, taught: list[Model], chance: list[Model], what: str, t: Thresholds) -> Part:
+    """The best early-to-mid layer of every model is well above that of untaught networks, whoever looks.
+
+    frame: rows of all sources. Each model is held against the same source of untaught networks, if they have it.
+    """
+    evidence, behaved, best_ones, floors = [], [], [], {}
     for model in taught:
-        scores = numbers(frame, model, model.first(t.early_to_mid))
+        source = _source(model, frame)
+        if source not in floors:
+            floors[source] = _floor(frame, source, chance, t)
+            evidence.append(
+                floors[source].as_evidence(f"untaught: best-head {what} from {source}, early to mid layers")
+            )
+        mine = frame.filter(pl.col("variant") == source)
+        scores = numbers(mine, model, model.first(t.early_to_mid))
         layer = best_of(scores)
-        best = scores[layer]
+        best, floor = scores[layer], floors[source]
         behaved.append((model, best.clearly_above(floor) and best.value >= t.above_chance * floor.value))
         best_ones.append(best.value)
-        evidence.append(best.as_evidence(f"{model.title}: best-head IoU at layer {layer + 1}"))
+        evidence.append(best.as_evidence(f"{model.title}: best-head {what} from {source} at layer {layer + 1}"))
     without = [model for model, finds in behaved if not finds]
     holds = followed(behaved, t.follow)
+    level = ", ".join(f"{floor:.2f}" for floor in floors.values())
     if holds:
-        says = f"best-head IoU reaches {min(best_ones):.2f} or more in early-to-mid layers (chance: {floor:.2f})"
+        says = f"best-head {what} reaches {min(best_ones):.2f} or more in early-to-mid layers (chance: {level})"
     else:
-        says = f"{titles(without)}: best-head IoU not well above chance ({floor:.2f}) by early-to-mid layers"
+        says = f"{titles(without)}: best-head {what} not well above chance ({level}) by early-to-mid layers"
     return Part(holds, says, tuple(evidence))
+
+
+def _floor(frame: pl.DataFrame, source: str, chance: list[Model], t: Thresholds) -> Measured:
+    """The best that an untaught network reaches in its early-to-mid layers; of any source, if it has not this one."""
+    mine = frame.filter(pl.col("model").is_in([model.title for model in chance]))
+    same = mine.filter(pl.col("variant") == source)
+    rows = mine if same.is_empty() else same
+    scores = [score for model in chance for score in numbers(rows, model, model.first(t.early_to_mid))]
+    return scores[best_of(scores)]
 
 
 def _lost(frame: pl.DataFrame, model: Model) -> Measured:
@@ -113,9 +161,11 @@ def _keep(frame: pl.DataFrame, explicit: list[Model], other: list[Model], t: Thr
 
 def _rule(t: Thresholds) -> str:
     return (
-        f"In the first two thirds of the layers the best head's IoU of every teaching is clearly above that of "
-        f"untaught networks and at least {t.above_chance} times as high; explicit models then lose, clearly, at least "
-        f"{t.decline:.0%} of their peak (mean of the last quarter); self-supervised ones at most half of that."
+        "In the first two thirds of the layers the best head's average precision (under `paper`, its IoU) of every "
+        f"teaching is clearly above that of untaught networks and at least {t.above_chance} times as high; by IoU, "
+        f"explicit models then lose, clearly, at least {t.decline:.0%} of their peak (mean of the last quarter); "
+        "self-supervised ones at most half of that. CLS looks, or patch tokens on average where CLS is not taught "
+        "(reconstruction) or absent."
     )
 
 

@@ -1,4 +1,7 @@
-"""F5 and F6: which models end up with similar features."""
+"""F5 and F6: which models end up with similar features.
+
+Not seen on real networks: it takes two methods of one kind of teaching, and MAE.
+"""
 
 from __future__ import annotations
 

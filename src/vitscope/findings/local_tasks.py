@@ -1,4 +1,8 @@
-"""F9: local tasks are best served before the last layer, and by more kinds of models."""
+"""F9: local tasks are best served before the last layer, and by more kinds of models.
+
+Seen on real networks (DAVIS car-shadow): J&F of DINOv2 S/14 is best at layer 10 of 12 (0.89), of supervised B/16 at
+layer 2 (0.88); both last layers are clearly worse (0.82, 0.70). One clip of one object says little about where.
+"""
 
 from __future__ import annotations
 

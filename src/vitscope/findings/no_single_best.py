@@ -1,4 +1,8 @@
-"""F10: no model and no layer is best for everything."""
+"""F10: no model and no layer is best for everything.
+
+Seen on real networks: supervised B/16 is best at k-NN, at its last layer, and DINOv2 S/14 at following an object
+through a video, at layer 10 of 12.
+"""
 
 from __future__ import annotations
 

@@ -16,15 +16,20 @@ GLOBAL, LOCAL = ("knn", "retrieval"), ("video", "keypoints")  # the paper's; a l
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of all models on one task and dataset: model -> layer (1-based) -> score."""
+    """The scores of all models on one task and dataset: model -> layer (1-based) -> score.
+
+    bank: labelled images that vote in k-NN, where it is known; few make a task hard that many make easy.
+    """
 
     task: Task
     dataset: str
     curves: dict[Model, dict[int, Measured]]
+    bank: int | None = None
 
     @property
     def title(self) -> str:
-        return f"{self.task.title} ({self.dataset})"
+        size = "" if self.bank is None else f", {self.bank:,} labelled images"
+        return f"{self.task.title} ({self.dataset}{size})"
 
     @property
     def taught(self) -> list[Model]:
@@ -66,8 +71,15 @@ def all_scores(study: Study, keys: Sequence[str]) -> list[Scores]:
         table = table.filter(pl.col("protocol") == CORRECTED) if own.is_empty() else own
         for dataset in table["dataset"].unique(maintain_order=True):
             frame = _usual_variant(table.filter(pl.col("dataset") == dataset), task)
-            found.append(Scores(task, dataset, {model: curve(frame, model) for model in measured_throughout(frame)}))
+            curves = {model: curve(frame, model) for model in measured_throughout(frame)}
+            found.append(Scores(task, dataset, curves, _bank(study, dataset) if task.key == "knn" else None))
     return [scores for scores in found if scores.curves]
+
+
+def _bank(study: Study, dataset: str) -> int | None:
+    """How many labelled images every model was given; None if that is not known, or differs."""
+    sizes = study.results.table.filter((pl.col("measure") == "knn_bank") & (pl.col("dataset") == dataset))["value"]
+    return int(sizes[0]) if sizes.n_unique() == 1 else None
 
 
 def _usual_variant(frame: pl.DataFrame, task: Task) -> pl.DataFrame:

@@ -32,7 +32,9 @@ class Thresholds:
     order_swing: float = _because(
         0.1, "patch-free distance by which two curves move apart over depth: a quarter of the range that ViTs span"
     )
-    above_chance: float = _because(1.25, "times the IoU of an untaught network: a quarter more than chance")
+    above_chance: float = _because(
+        1.25, "times the average precision (or IoU) of an untaught network: a quarter more than chance"
+    )
     decline: float = _because(0.15, "of the peak IoU lost in the last quarter: more than one in seven")
     far_less: float = _because(0.5, "of the decline under explicit supervision: half of it or less is 'far less'")
     cka_margin: float = _because(0.05, "CKA of unrelated networks differs by a few hundredths from image set to set")
@@ -42,6 +44,9 @@ class Thresholds:
         0.75, "of the best score: the paper's contrastive models keep 0.8 or more on global tasks, MAE and BEiT a half"
     )
     block_contrast: float = _because(0.1, "CKA within two stages above CKA between them: visible in a heat map")
+    stage_edge: float = _because(
+        1 / 6, "of the depth, at either end: a boundary there sets a block or two apart, it does not divide a network"
+    )
     cross_margin: float = _because(0.05, "CKA of early with late layers above early with middle ones: an X, not noise")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,9 @@ KIND_COLOURS = {  # Okabe-Ito again, but as frames, never as curves
     "soft local": "#56B4E9",
     "global": "#E0E0E0",
 }
+
+
+SALIENCY = {"saliency_best_head": "IoU with object masks", "saliency_ap_best_head": "average precision"}
 
 
 def draw_attention(results: Results, folder: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
@@ -131,30 +135,35 @@ def distance_figure(table: pl.DataFrame) -> Figure:
 
 
 def saliency_figure(table: pl.DataFrame) -> Figure:
-    """IoU of the best head with object masks over depth, for each source of attention."""
-    rows = table.filter((pl.col("measure") == "saliency_best_head") & (pl.col("protocol") == "corrected"))
+    """IoU and average precision of the best head with object masks over depth, for each source of attention."""
+    rows = table.filter(pl.col("measure").is_in(list(SALIENCY)) & (pl.col("protocol") == "corrected"))
+    rows = rows.with_columns(source=pl.col("variant").str.split(",").list.first())  # without the mass, if another
     models = models_of(rows)
     styles = model_styles(models)
     titles = {"cls": "from CLS", "spatial": "from spatial tokens", "centre": "from the centre token"}
-    sources = [s for s in titles if s in rows["variant"].unique().to_list()]
+    sources = [s for s in titles if s in rows["source"].unique().to_list()]
+    measures = [m for m in SALIENCY if m in rows["measure"].unique().to_list()]
     depth = int(rows["layer"].max())  # type: ignore[arg-type]
-    figure = Figure(figsize=(1 + 3.5 * len(sources), 3.7))
-    panels = figure.subplots(1, len(sources), sharey=True, squeeze=False)[0]
-    for panel, source in zip(panels, sources, strict=True):
+    figure = Figure(figsize=(1 + 3.5 * len(sources), 0.9 + 2.8 * len(measures)))
+    panels = figure.subplots(len(measures), len(sources), sharey="row", squeeze=False)
+    for (number, measure), (column, source) in product(enumerate(measures), enumerate(sources)):
+        panel = panels[number, column]
+        here = rows.filter((pl.col("measure") == measure) & (pl.col("source") == source))
         for title, _ in models:
-            mine = rows.filter((pl.col("model") == title) & (pl.col("variant") == source)).sort("layer")
-            style = styles[title]
+            mine, style = here.filter(pl.col("model") == title).sort("layer"), styles[title]
             panel.fill_between(mine["layer"], mine["ci_low"], mine["ci_high"], color=style.colour, alpha=0.12, lw=0)
             panel.plot(mine["layer"], mine["value"], **style.curve())
-        panel.set(title=titles[source], xlabel="layer")
+        panel.set(title=titles[source] if number == 0 else "", xlabel="layer" if number == len(measures) - 1 else "")
         panel.set_xticks(range(1, depth + 1, 1 if depth <= 12 else 3))
         panel.set_ylim(bottom=0)
-    panels[0].set_ylabel("IoU with object masks\n(best head of each layer)")
-    place_legend(panels[-1], list(styles.values()))
+        panels[number, 0].set_ylabel(f"{SALIENCY[measure]}\n(best head of each layer)")
+    place_legend(panels[0, -1], list(styles.values()))
     figure.suptitle(
-        "Does attention find the object?", x=0.07, y=1.02, ha="left", fontsize=11, fontweight="bold", color=INK
+        "Does attention find the object?", x=0.07, y=1.0, ha="left", fontsize=11, fontweight="bold", color=INK
     )
-    figure.text(0.07, -0.04, "band: 95 % bootstrap interval over images", color=FAINT, fontsize=8)
+    share = table.filter(pl.col("measure") == "object_share")["value"]
+    known = "" if share.is_empty() else f"; average precision of a map that knows nothing: {share[0]:.2f}"
+    figure.text(0.07, -0.02, f"band: 95 % bootstrap interval over images{known}", color=FAINT, fontsize=8)
     figure.tight_layout()
     return figure
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from vitscope.attention.kinds import KINDS
 from vitscope.core.results import Results
@@ -15,7 +16,7 @@ from vitscope.report.attention_figures import models_of
 def summarise(results: Results) -> Table:
     """One line per model: how many images, distance over depth, heads by kind, the best head on objects."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="Attention", title_justify="left")
-    for column in ("model", "pictures", "distance: first, middle, last layer", "heads by kind", "best head on objects"):
+    for column in ("model", "images", "distance: first, middle, last layer", "heads by kind", "best head on objects"):
         table.add_column(column)
     for title, key in models_of(results.table):
         mine = results.table.filter(pl.col("model") == title)
@@ -25,7 +26,7 @@ def summarise(results: Results) -> Table:
         kinds = mine.filter(pl.col("measure") == "head_kind").group_by("variant").agg(pl.col("value").sum())
         counts = {variant: int(value) for variant, value in kinds.rows()}
         by_kind = ", ".join(f"{counts[k]} {k}" for k in KINDS if counts.get(k))
-        table.add_row(f"[{teaching(key).colour}]{title}[/]", str(distance["n"][0]), ends, by_kind, _best(mine))
+        table.add_row(Text(title, style=teaching(key).colour), str(distance["n"][0]), ends, by_kind, _best(mine))
     return table
 
 

@@ -7,6 +7,7 @@ from math import isnan
 import polars as pl
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from vitscope.core.results import Results
 from vitscope.core.teachings import teaching
@@ -35,7 +36,7 @@ def _models(table: pl.DataFrame, seen: dict[str, int]) -> Table:
         rank = _rows(mine, "effective_rank").sort("layer")
         ratio = _rows(mine, "skip_over_branch").filter(pl.col("variant") == "attention/all").sort("layer")
         shown.add_row(
-            f"[{teaching(key).colour}]{title}[/]",
+            Text(title, style=teaching(key).colour),
             str(seen.get(title, "")),
             _best_purity(mine),
             ", ".join(

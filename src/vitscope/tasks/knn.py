@@ -154,6 +154,7 @@ class Knn(Analysis):
     measures = (
         Measure("knn_top1", "k-NN accuracy", "share of test images whose class the nearest training images vote for"),
         Measure("knn_top5", "k-NN accuracy, top 5", "share of test images whose class is among the five most voted"),
+        Measure("knn_bank", "labelled images", "how many training images vote"),
     )
     headline = Headline(
         "knn_top1",
@@ -172,6 +173,8 @@ class Knn(Analysis):
     def reduce(self, dataset: LabelledSet, found: Found) -> Outcome:
         labelled = LabelledFeatures.of(dataset, found)
         outcome = Outcome(notes=no_cls_note(found))
+        bank, asked = (torch.tensor(float(len(labels))) for labels in (labelled.train_labels, labelled.test_labels))
+        outcome.tables.append(tidy(NOBODY, "knn_bank", bank, axes=(), n=int(asked), protocol=self.protocol))
         for kind in labelled.kinds:
             scores = evaluate(
                 labelled.train.layers(kind),

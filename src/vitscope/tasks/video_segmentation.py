@@ -13,13 +13,13 @@ import numpy as np
 import polars as pl
 import torch
 from PIL import Image
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor
 
 from vitscope.core.analysis import Analysis, Drive, Found, Headline, Measure, Outcome
 from vitscope.core.results import NOBODY, Label, tidy
 from vitscope.data.davis import VideoSequence, VideoSet
-from vitscope.features.dense import dense_features
+from vitscope.features.dense import dense_features, whole_features
 from vitscope.tasks.confidence import grouped_ratio, grouped_ratio_interval
 from vitscope.tasks.davis_scores import boundary_accuracy, frame_statistics, region_similarity
 from vitscope.tasks.propagation import LabelPropagation, labels_on_grid, labels_on_grid_paper, to_mask, to_mask_paper
@@ -248,7 +248,17 @@ class Video(Analysis):
     short_side: int | None = Field(
         None, ge=16, le=4096, description="Of frames as they are cut into tiles, in pixels; twice the input if absent"
     )
+    dense: bool = Field(
+        True,
+        description="Cut frames into tiles at twice the input; if not, squeeze each into one input: a coarser grid",
+    )
     masks: bool = Field(False, description="Keep the predicted masks of all frames and layers, to be written as PNGs")
+
+    @model_validator(mode="after")
+    def _short_side_is_of_tiles(self) -> Video:
+        if not self.dense and self.short_side is not None:
+            raise ValueError("short_side is of frames that are cut into tiles: leave it out, or dense = false")
+        return self
 
     @property
     def keeps_states(self) -> bool:
@@ -273,9 +283,10 @@ class Video(Analysis):
                 files.extend(as_png(mask) for mask in masks)
 
         def features() -> Iterator[Tensor]:
+            how: Any = {"protocol": self.protocol, "short_side": self.short_side} if self.dense else {}
+            of_frame = dense_features if self.dense else whole_features
             for number in range(len(sequence)):
-                how: Any = {"protocol": self.protocol, "dtype": STORAGE, "short_side": self.short_side}
-                yield dense_features(backbone, sequence.frame(number), **how)
+                yield of_frame(backbone, sequence.frame(number), dtype=STORAGE, **how)
 
         scores = evaluate(
             features(),
@@ -308,9 +319,10 @@ class Video(Analysis):
             best = scores.best_layer
             reached, copied = scores.means("j&f")[best], scores.copied.means("j&f")[0]
             if reached < copied:
+                remedy = "a larger short_side of video lets" if self.dense else "tiles (dense) let"
                 outcome.notes.append(
                     f"{{model}}: a J&F of {reached:.3f} is below that of copying the first mask, {copied:.3f} "
-                    f"({self.protocol}): a larger short_side of video lets objects cover more tokens"
+                    f"({self.protocol}): {remedy} objects cover more tokens"
                 )
         for units, state in found.states():
             if units.start < EXAMPLES:
