@@ -25,7 +25,7 @@ TINY = "random:vit_tiny_patch16_224"
 
 @pytest.fixture(autouse=True)
 def no_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VITSCOPE_WEIGHTS", str(tmp_path / "weights"))
+    monkeypatch.setenv("VITSCOPE_DATA", str(tmp_path))
     monkeypatch.chdir(tmp_path)
 
 
