@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -19,10 +20,17 @@ from torch import Tensor
 from vitscope.core.analysis import Analysis, Drive, Found, Headline, Measure, Outcome
 from vitscope.core.results import NOBODY, Label, tidy
 from vitscope.data.davis import VideoSequence, VideoSet
-from vitscope.features.dense import dense_features
+from vitscope.features.dense import dense_features, dense_size
 from vitscope.tasks.confidence import grouped_ratio, grouped_ratio_interval
 from vitscope.tasks.davis_scores import boundary_accuracy, frame_statistics, region_similarity
-from vitscope.tasks.propagation import LabelPropagation, labels_on_grid, labels_on_grid_paper, to_mask, to_mask_paper
+from vitscope.tasks.propagation import (
+    BLOCK,
+    LabelPropagation,
+    labels_on_grid,
+    labels_on_grid_paper,
+    to_mask,
+    to_mask_paper,
+)
 
 if TYPE_CHECKING:
     from vitscope.data.batches import SkippedImages
@@ -256,7 +264,21 @@ class Video(Analysis):
 
     def passes(self, dataset: VideoSet, shape: ModelShape) -> Sequence[Drive]:
         sizes = tuple(len(sequence) for sequence in dataset.sequences)
-        return [Drive(sizes, [range(i, i + 1) for i in range(len(sizes))])]
+        grid, window = self._grid(dataset, shape), shape.layout.grid
+        count = math.prod(-(-side // tile) for side, tile in zip(grid, window, strict=True))
+        disk = 4e6 * len(sizes) * (1 + 10 * self.masks)
+        return [Drive(sizes, [range(i, i + 1) for i in range(len(sizes))], tiles=count, disk=disk)]
+
+    def _grid(self, dataset: VideoSet, shape: ModelShape) -> tuple[int, int]:
+        """Tokens of a frame, down and across."""
+        (ph, pw), (h, w) = shape.patch, shape.layout.grid
+        height, width = dense_size(dataset.sequences[0].size, (h * ph, w * pw), shape.patch, self.short_side)
+        return height // ph, width // pw
+
+    def operations(self, dataset: VideoSet, shape: ModelShape) -> float:
+        protocol, (h, w) = PROTOCOLS[self.protocol], self._grid(dataset, shape)
+        asked = min(h, BLOCK + 2 * protocol.radius) * min(w, BLOCK + 2 * protocol.radius) * (1 + protocol.previous)
+        return float(dataset.count) * h * w * asked * shape.width * shape.depth
 
     def drive(
         self, backbone: Backbone, dataset: VideoSet, units: range, skipped: SkippedImages
