@@ -77,6 +77,8 @@ def test_each_dataset_goes_to_the_analyses_it_is_for() -> None:
         ("PartImageNet, 100 per super-category", "objects"),
         ("PartImageNet, 100 per super-category", "objects"),
     ]
+    watched = {watch.statistic.name for one in plan.passes for watch in one.watch.values() if watch is not None}
+    assert watched == {"saliency"}  # nobody pools or clusters whole images for nobody
 
 
 def test_the_root_of_a_study_holds_its_datasets(tmp_path: Path) -> None:

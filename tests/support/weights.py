@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import vitscope  # noqa: F401  (before timm: see vitscope._torchvision)
+import vitscope._torchvision  # noqa: F401  (makes timm importable)
 
 # isort: split
 import numpy as np

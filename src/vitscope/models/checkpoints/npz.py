@@ -44,5 +44,6 @@ def _array(file: IO[bytes], entry: zipfile.ZipInfo, path: Path) -> np.ndarray:
     content = file.read(entry.file_size)  # stored, so no longer than the file itself
     if len(content) != math.prod(shape) * dtype.itemsize:
         raise BadCheckpoint(f"{path}: {entry.filename} is not as long as it says: download the file again")
-    values = np.frombuffer(content, dtype).astype(dtype.newbyteorder("="))  # a copy, in this machine's order
-    return values.reshape(shape, order="F" if columns_first else "C")
+    values = np.frombuffer(content, dtype).astype(dtype.newbyteorder("="))  # a copy, in our own order
+    found: np.ndarray = values.reshape(shape, order="F" if columns_first else "C")
+    return found
