@@ -113,4 +113,5 @@ def _with_models(models: tuple[str, ...]) -> str:
     for name, title in TITLES.items():
         assert text.count(f'name = "{name}"\n') == 1
         text = text.replace(f'name = "{name}"\n', f'name = "{name}"\ntitle = "{title}"\n')
-    return text + "".join(f'[[models]]\nname = "{name}"\n' for name in models)
+    titles = {entry.name: entry.title or CATALOGUE[entry.name].title for entry in read_study(STUDY).models}
+    return text + "".join(f'[[models]]\nname = "{name}"\ntitle = "{titles[name]}"\n' for name in models)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -264,21 +263,26 @@ class Video(Analysis):
 
     def passes(self, dataset: VideoSet, shape: ModelShape) -> Sequence[Drive]:
         sizes = tuple(len(sequence) for sequence in dataset.sequences)
-        grid, window = self._grid(dataset, shape), shape.layout.grid
-        count = math.prod(-(-side // tile) for side, tile in zip(grid, window, strict=True))
+        grids = [self._grid(sequence, shape) for sequence in dataset.sequences]
+        h, w = shape.layout.grid
+        most = max((-(-down // h) * -(-across // w) for down, across in grids), default=1)
         disk = 4e6 * len(sizes) * (1 + 10 * self.masks)
-        return [Drive(sizes, [range(i, i + 1) for i in range(len(sizes))], tiles=count, disk=disk)]
+        return [Drive(sizes, [range(i, i + 1) for i in range(len(sizes))], tiles=most, disk=disk)]
 
-    def _grid(self, dataset: VideoSet, shape: ModelShape) -> tuple[int, int]:
+    def _grid(self, sequence: VideoSequence, shape: ModelShape) -> tuple[int, int]:
         """Tokens of a frame, down and across."""
         (ph, pw), (h, w) = shape.patch, shape.layout.grid
-        height, width = dense_size(dataset.sequences[0].size, (h * ph, w * pw), shape.patch, self.short_side)
+        height, width = dense_size(sequence.size, (h * ph, w * pw), shape.patch, self.short_side)
         return height // ph, width // pw
 
     def operations(self, dataset: VideoSet, shape: ModelShape) -> float:
-        protocol, (h, w) = PROTOCOLS[self.protocol], self._grid(dataset, shape)
-        asked = min(h, BLOCK + 2 * protocol.radius) * min(w, BLOCK + 2 * protocol.radius) * (1 + protocol.previous)
-        return float(dataset.count) * h * w * asked * shape.width * shape.depth
+        protocol, total = PROTOCOLS[self.protocol], 0.0
+        reach = BLOCK + 2 * protocol.radius
+        for sequence in dataset.sequences:
+            h, w = self._grid(sequence, shape)
+            asked = min(h, reach) * min(w, reach) * (1 + protocol.previous)
+            total += float(len(sequence)) * h * w * asked * shape.width * shape.depth
+        return total
 
     def drive(
         self, backbone: Backbone, dataset: VideoSet, units: range, skipped: SkippedImages
