@@ -13,6 +13,7 @@ from vitscope.findings.outcome import Finding, StudyOutcome
 from vitscope.pipeline.best_layers import BestLayers, best_layers
 from vitscope.pipeline.engines import Engine, Local, Ray
 from vitscope.pipeline.evaluate import evaluate as run_evaluation
+from vitscope.pipeline.needs import needs_of
 from vitscope.pipeline.study import Study
 from vitscope.report.figures import draw_figures
 from vitscope.report.page import write_page
@@ -61,9 +62,11 @@ def run_study(study: Study, *, download: bool = False, progress: Progress = sile
     engine: Engine = (
         Ray(study.processes if study.processes > 1 else None) if study.engine == "ray" else Local(study.processes)
     )
+    needs = needs_of(study, download=download)
+    needs.require()
     results = run_evaluation(
-        study.specs(),
-        study.datasets(),
+        needs.specs,
+        needs.datasets,
         study.chosen(),
         store=study.out,
         engine=engine,

@@ -31,6 +31,7 @@ COMMANDS = {
     "run": "Run a study, or go on with it: only what is new is computed.",
     "results": "Print the results of a run as CSV, Markdown or LaTeX.",
     "models": "List the models that have names, and how to get their weights.",
+    "datasets": "List the official datasets, check copies of them, and how to get them.",
     "attention": "How: where heads look, how far, and what kind of head each is.",
     "heads": "List the kind of every head, and check it against the paper's own labels.",
     "features": "What: similarity of layers and models, clusters, residual streams.",

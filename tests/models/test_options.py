@@ -180,6 +180,6 @@ def test_numbers_and_names_of_a_card_that_mean_nothing(tmp_path: Path, text: str
 
 
 def test_a_weights_folder_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VITSCOPE_WEIGHTS", "~nosuchuser/weights")
+    monkeypatch.setenv("VITSCOPE_DATA", "~nosuchuser")
     with pytest.raises(VitscopeError, match="nosuchuser"):
         load_model("dino-b16")

@@ -13,7 +13,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 import vitscope
-from vitscope.core.errors import MissingWeights, VitscopeError
+from tests.models.checkpoints.conftest import clip_image_tower
+from vitscope.core.errors import MissingWeights, UnsupportedModel, VitscopeError
 from vitscope.data.preprocessing import HALF, IMAGENET
 from vitscope.models.card import read_card
 from vitscope.models.catalogue import CATALOGUE
@@ -25,7 +26,7 @@ TINY = "random:vit_tiny_patch16_224"
 
 @pytest.fixture(autouse=True)
 def no_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VITSCOPE_WEIGHTS", str(tmp_path / "weights"))
+    monkeypatch.setenv("VITSCOPE_DATA", str(tmp_path))
     monkeypatch.chdir(tmp_path)
 
 
@@ -248,3 +249,20 @@ def test_a_contradiction_is_told(tmp_path: Path) -> None:
     )
     (tmp_path / "b.toml").write_text(card + 'teaching = "mae"\n')
     assert load_model(tmp_path / "b.toml").notes == ("mine: it is called mae, but its file is a dino checkpoint",)
+
+
+def test_hybrids_are_refused_before_anything_is_built_from_them() -> None:
+    with pytest.raises(UnsupportedModel, match="hybrid"):
+        _ = resolve("random:vit_small_r26_s32_224").shape
+
+
+def test_clip_by_its_name_has_nothing_to_say_about_its_activation(tmp_path: Path) -> None:
+    """The hub's files do not say that they need QuickGELU; the catalogue does."""
+    entry = CATALOGUE["clip-b32"]
+    torch.manual_seed(0)
+    state = timm.create_model(entry.architecture, num_classes=0).state_dict()
+    (tmp_path / "weights").mkdir()
+    torch.save({f"visual.{k}": v for k, v in clip_image_tower(state).items()}, tmp_path / "weights" / entry.files[0])
+    assert load_model("clip-b32").notes == ()
+    by_file = load_model(tmp_path / "weights" / entry.files[0], arch=entry.architecture)
+    assert any("quickgelu" in note for note in by_file.notes)

@@ -77,7 +77,7 @@ def test_disk_at_the_size_of_imagenet() -> None:
     (cost,) = estimate(make_plan([spec], [imagenet], [Knn(dtype="float16")]), None).rows
     assert cost.disk == pytest.approx(1_331_167 * 2 * 12 * 768 * 2, rel=0.05)
     assert cost.images == 1_331_167
-    assert cost.jobs == 501 + 20  # of 2,560 images each
+    assert cost.jobs == 501 + 20 + 1  # of 2,560 images each, and one that reads them all
 
 
 @pytest.mark.slow

@@ -89,7 +89,7 @@ def test_adding_an_analysis_of_the_same_images_reads_what_is_there(data: dict[st
 def test_missing_weights_are_told_before_any_work(
     data: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("VITSCOPE_WEIGHTS", str(tmp_path))
+    monkeypatch.setenv("VITSCOPE_DATA", str(tmp_path))
     study = describe(tmp_path / "out", data, models=[*models(), {"name": "moco-b16"}])
     with pytest.raises(VitscopeError, match="vit-b-300ep"):
         run_study(study)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import resources
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -189,3 +190,12 @@ def test_prints_light_and_without_controls(open_page: Opener) -> None:
     expect(page.locator(".pickers").first).to_be_hidden()
     expect(page.locator("#finding-F1 .evidence")).to_be_visible()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+def test_zero_stays_inside_a_chart_with_a_logarithmic_axis(open_page: Opener) -> None:
+    """The paper's noise carries nothing past its first block: that point once lay two screens below its chart."""
+    script = resources.files("vitscope.report.page").joinpath("js/axes.js").read_text(encoding="utf-8")
+    scale = "verticalScale([0, 1, 100], {floor: null, log: true, line: null}, 30, 300)"
+    zero, one, hundred = open_page().evaluate(f"(() => {{ {script}\n return [0, 1, 100].map({scale}.y); }})()")
+    assert zero == 300
+    assert 30 <= hundred < one <= 300

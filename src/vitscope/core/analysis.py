@@ -121,11 +121,16 @@ class Stream:
 
 @dataclass(frozen=True)
 class Drive:
-    """Units (videos, pairs) that an analysis drives through the network itself. sizes: images of each unit."""
+    """Units (videos, pairs) that an analysis drives through the network itself.
+
+    sizes: images of each unit; tiles: forward passes per image, about; disk: bytes that all states take, about.
+    """
 
     sizes: tuple[int, ...]
     shards: list[range]
     name: str = "units"
+    tiles: int = 1
+    disk: float = 0.0
 
     def images(self, shard: range) -> int:
         return sum(self.sizes[unit] for unit in shard)
@@ -217,6 +222,10 @@ class Analysis(BaseModel, ABC):
     @abstractmethod
     def reduce(self, dataset: Any, found: Found) -> Outcome:
         """Rows, maps and notes from complete passes; no network is run."""
+
+    def operations(self, dataset: Any, shape: ModelShape) -> float:
+        """Multiply-adds beside the forward passes, about: what a study costs is told by them before it runs."""
+        return 0.0
 
     def drive(
         self, backbone: Backbone, dataset: Any, units: range, skipped: SkippedImages

@@ -7,7 +7,8 @@ Kinds: images, masks, labelled, retrieval, video, keypoints. One opener per offi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, TypeVar
 
@@ -24,9 +25,13 @@ PARTS = "PartImageNet"  # its masks are of parts; other masks are taken to be of
 
 @dataclass(frozen=True)
 class Dataset(ABC):
-    """What all kinds have. title: what tables and pages call it; notes: what was left out, in sentences."""
+    """What all kinds have. title: what tables and pages call it; notes: what was left out, in sentences.
+
+    only: names of the analyses that look at it; all of its kind if there are none.
+    """
 
     title: str
+    only: tuple[str, ...] = field(default=(), kw_only=True)
 
     kind: ClassVar[str]
 
@@ -55,6 +60,10 @@ class Dataset(ABC):
 
     def titled(self: Self, title: str) -> Self:
         return replace(self, title=title)
+
+    def for_analyses(self: Self, names: Sequence[str]) -> Self:
+        """The same data, for these analyses alone."""
+        return replace(self, only=tuple(names))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ def expect(root: Path, dataset: str, expected: Sequence[str]) -> None:
     """Raises BadData unless all `expected` paths (a trailing slash means a folder) exist under root."""
     if not root.exists():
         raise BadData(f"{root} does not exist: {dataset} was to be read from there")
-    missing = [name for name in expected if not _is_there(root / name, name.endswith("/"))]
+    missing = [name for name in expected if not is_there(root / name, name.endswith("/"))]
     if missing:
         raise BadData(
             f"{root} is not {dataset}: expected {', '.join(expected)}; {', '.join(missing)} is missing; "
@@ -33,7 +33,8 @@ def found_in(root: Path, most: int = 8) -> str:
     return ", ".join(names[:most]) + more if names else "an empty folder"
 
 
-def _is_there(path: Path, folder: bool) -> bool:
+def is_there(path: Path, folder: bool) -> bool:
+    """Whether a path is a folder, or a file."""
     try:
         return path.is_dir() if folder else path.is_file()
     except OSError:

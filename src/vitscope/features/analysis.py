@@ -17,6 +17,7 @@ from vitscope.features.clustering import (
     MOST_CLUSTERED,
     cluster_layers,
     cluster_tables,
+    clustering_operations,
     clustering_refusal,
     single_members,
 )
@@ -77,6 +78,10 @@ class Features(Analysis):
         if "branches" in shape.signals:
             watch.append(Watch.by(ResidualStatistic, **block))
         return [Stream(samples, tuple(watch))]
+
+    def operations(self, dataset: ImageSet, shape: ModelShape) -> float:
+        points, k = min(dataset.count, MOST_CLUSTERED), len(dataset.samples.classes)
+        return (1 + shape.layout.has_cls) * clustering_operations(points, k, shape, self.protocol, self.cluster_seeds)
 
     def reduce(self, dataset: ImageSet, found: Found) -> Outcome:
         record = FeatureRecord(found)

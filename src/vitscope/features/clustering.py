@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -19,12 +20,24 @@ from torch.nn import functional as F
 from vitscope.core.results import NOBODY, tidy
 from vitscope.features.kmeans import kmeans
 
+if TYPE_CHECKING:
+    from vitscope.models.shape import ModelShape
+
 INITIALISATIONS = 10
 SEEDS = 5
 PERMUTATIONS = 20  # of the labels, for the purity that chance gives
 SCORES = ("purity", "nmi", "ari")
 MOST_CLUSTERED = 50_000  # images: the first of a seeded order; more cost gigabytes and change no digit that counts
 LONELY = "there no cluster can be right"
+
+
+ROUNDS = 25  # of k-means until nothing moves, about
+
+
+def clustering_operations(points: int, k: int, shape: ModelShape, protocol: str, seeds: int) -> float:
+    """Multiply-adds of `cluster_layers`, about."""
+    runs = INITIALISATIONS * (seeds if protocol == "corrected" else 1)
+    return float(points) * k * shape.width * shape.depth * runs * ROUNDS
 
 
 def contingency(labels: Tensor, clusters: Tensor) -> Tensor:

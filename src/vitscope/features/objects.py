@@ -9,7 +9,14 @@ from pydantic import Field
 from torch import Tensor
 
 from vitscope.core.analysis import Analysis, Drive, Found, Measure, Outcome, Pass, Stream, Watch, shards_of
-from vitscope.features.clustering import LONELY, cluster_layers, cluster_tables, clustering_refusal, single_members
+from vitscope.features.clustering import (
+    LONELY,
+    cluster_layers,
+    cluster_tables,
+    clustering_operations,
+    clustering_refusal,
+    single_members,
+)
 from vitscope.features.dense_regions import dense_regions
 from vitscope.features.regions import Regions, RegionStatistic
 
@@ -47,8 +54,13 @@ class Objects(Analysis):
 
     def passes(self, dataset: MaskSet, shape: ModelShape) -> Sequence[Pass]:
         if self.dense:
-            return [Drive((DENSE_TILES,) * len(dataset.samples), shards_of(len(dataset.samples)))]
+            count, disk = len(dataset.samples), float(_regions(dataset)) * shape.depth * shape.width * 4
+            return [Drive((1,) * count, shards_of(count), tiles=DENSE_TILES, disk=disk)]
         return [Stream(dataset.shuffled, (Watch.by(RegionStatistic, protocol=self.protocol),))]
+
+    def operations(self, dataset: MaskSet, shape: ModelShape) -> float:
+        k = CLUSTERS_PAPER if self.protocol == "paper" else len(dataset.samples.categories)
+        return clustering_operations(_regions(dataset), k, shape, self.protocol, self.cluster_seeds)
 
     def drive(self, backbone: Backbone, dataset: MaskSet, units: range, skipped: SkippedImages) -> Mapping[str, Tensor]:
         return dense_regions(backbone, dataset.shuffled, units, skipped, self.protocol)
@@ -86,3 +98,7 @@ class Objects(Analysis):
         variant = "regions, dense" if self.dense else "regions"
         outcome.tables += cluster_tables(found, variant, n, self.protocol)
         return outcome
+
+
+def _regions(dataset: MaskSet) -> int:
+    return sum(len(sample.annotations) for sample in dataset.samples)

@@ -16,6 +16,13 @@ _DINO_URL = "https://dl.fbaipublicfiles.com/dino"
 _MOCO_URL = "https://dl.fbaipublicfiles.com/moco-v3"
 _MAE_URL = "https://dl.fbaipublicfiles.com/mae/pretrain"
 _BEIT_URL = "https://github.com/microsoft/unilm/tree/master/beit"
+_AUGREG_URL = "https://storage.googleapis.com/vit_models/augreg"
+_AUGREG = {  # how each was regularised and tuned, as the names of the official files say
+    **dict.fromkeys(("s32", "s16"), "aug_light1-wd_0.03-do_0.0-sd_0.0--imagenet2012-steps_20k-lr_0.03"),
+    "b32": "aug_medium1-wd_0.03-do_0.0-sd_0.0--imagenet2012-steps_20k-lr_0.03",
+    **dict.fromkeys(("b16", "b8"), "aug_medium1-wd_0.1-do_0.0-sd_0.0--imagenet2012-steps_20k-lr_0.01"),
+    "l16": "aug_medium1-wd_0.1-do_0.1-sd_0.1--imagenet2012-steps_20k-lr_0.01",
+}
 
 
 @dataclass(frozen=True)
@@ -37,8 +44,17 @@ class Entry:
 def _fs(size: str, patch: int) -> Entry:
     architecture = f"vit_{size}_patch{patch}_224"
     short = f"{size[0]}{patch}"
-    hub = f"timm/{architecture}.augreg_in21k_ft_in1k"
-    return Entry(f"fs-{short}", architecture, "fs", f"FS {short[0].upper()}/{patch}", hub=hub, normalisation=HALF)
+    file = f"{size[0].upper()}_{patch}-i21k-300ep-lr_0.001-{_AUGREG[short]}-res_224.npz"
+    return Entry(
+        f"fs-{short}",
+        architecture,
+        "fs",
+        f"FS {short[0].upper()}/{patch}",
+        hub=f"timm/{architecture}.augreg_in21k_ft_in1k",
+        files=(file,),
+        url=f"{_AUGREG_URL}/{file}",
+        normalisation=HALF,
+    )
 
 
 def _clip(size: str, patch: int, pixels: int = 224) -> Entry:
@@ -51,7 +67,7 @@ def _clip(size: str, patch: int, pixels: int = 224) -> Entry:
         "clip",
         f"CLIP {size[0].upper()}/{patch}{suffix.replace('-', ' @')}",
         hub=f"timm/{architecture}.openai",
-        files=(f"ViT-{size[0].upper()}-{patch}{suffix.replace('-', '@') + 'px' if suffix else ''}.pt",),
+        files=(f"ViT-{size[0].upper()}-{patch}{suffix + 'px' if suffix else ''}.pt",),
         normalisation=CLIP,
         group="study" if pixels == 224 else "more",
     )

@@ -51,6 +51,11 @@ def layout_of(module: nn.Module, name: str, size: tuple[int, int]) -> TokenLayou
         patch = getattr(embed, "patch_size", None)
     if patch is None:
         raise UnsupportedModel(f"'{name}' has no patch embedding: it is not a plain Vision Transformer")
+    if hasattr(embed, "backbone"):
+        raise UnsupportedModel(
+            f"'{name}' is a hybrid: its tokens are features of a convolutional network, not patches of the image, so "
+            "that what a token sees is not known; choose a plain Vision Transformer"
+        )
     patch = (patch, patch) if isinstance(patch, int) else tuple(patch)
     prefix = int(getattr(module, "num_prefix_tokens", 0))
     cls = getattr(module, "cls_token", None)

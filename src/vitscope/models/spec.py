@@ -39,6 +39,7 @@ TRAINED_WITH = {  # mean and std of formats that one family alone has, whatever 
     "clip": CLIP,
     "beit": HALF,
     "siglip": HALF,
+    "augreg": HALF,
 }
 
 
@@ -107,7 +108,8 @@ class Spec:
         else:
             module, _ = build(self.architecture, self.options, self.size)
             report = load_checkpoint(module, self.weights)
-            told = (report.note, self._contradiction(report.family))
+            known = self.name in CATALOGUE  # its entry says what the file alone does not
+            told = ("" if known else report.note, self._contradiction(report.family))
             notes, origin = tuple(f"{self.title}: {note}" for note in told if note), str(self.weights)
         return Backbone(
             self.name,
@@ -190,6 +192,7 @@ def resolve(
     size: Size = None,
     seed: int = 0,
     download: bool = False,
+    root: Path | None = None,
     title: str | None = None,
     teaching: str | None = None,
 ) -> Spec:
@@ -199,15 +202,16 @@ def resolve(
         `noise:<name>`, a model card (`*.toml`), a weights file together with `arch`, or a network in memory.
     size: input size, (height, width) or one number, if not the model's own; position embeddings are resampled.
     download: fetch missing weights from the hub. Without it nothing is ever fetched.
+    root: the folder of official weights (in `weights/`) and datasets, if not $VITSCOPE_DATA.
     title, teaching: instead of those that the model comes with.
     """
-    spec = _resolve(model, arch, size, seed, download)
+    spec = _resolve(model, arch, size, seed, download, root)
     if teaching is not None and teaching not in TEACHINGS:
         raise VitscopeError(f"{spec.name}: teaching '{teaching}' is not one of {', '.join(TEACHINGS)}")
     return replace(spec, title=title or spec.title or spec.name, teaching=teaching or spec.teaching)
 
 
-def _resolve(model: Named, arch: str | None, size: Size, seed: int, download: bool) -> Spec:
+def _resolve(model: Named, arch: str | None, size: Size, seed: int, download: bool, root: Path | None) -> Spec:
     if isinstance(model, Spec):
         return model
     if isinstance(model, Backbone):
@@ -227,7 +231,7 @@ def _resolve(model: Named, arch: str | None, size: Size, seed: int, download: bo
     if isinstance(model, Path) or arch is not None or path.is_file():
         return _from_file(path, arch, size)
     entry = find_entry(text)
-    weights = get_weights(entry, download=download)
+    weights = get_weights(entry, download=download, root=root)
     tag = entry.hub.partition(".")[2] if entry.hub else ""
     architecture = f"{entry.architecture}.{tag}" if tag else entry.architecture
     preprocessing = _default_preprocessing(architecture, entry.options, size)

@@ -1,11 +1,13 @@
-"""What a plan will cost, before it runs: operations from the shape of each network, speed from a short pass of its own.
+"""What a plan will cost, before it runs: operations from the shape of each network, speed from a short pass.
 
-Time is measured, not assumed: a few images through each network that has work to do, untrained and in memory alone.
+Speed is measured, not assumed: a few images through the middle one of the networks that have work to do, untrained and
+in memory alone; the others, and what is computed beside the networks, go by their multiply-adds.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -19,7 +21,6 @@ from vitscope.pipeline.plan import Plan, WatchedPass
 from vitscope.pipeline.store import Store
 
 WATCHING = 1.35  # decoding and statistics on top of the forward pass
-DENSE_TILES = 8  # forward passes per frame of a video: DAVIS's
 PROCESS = 700 << 20  # bytes of Python with its libraries
 PER_HEAD = 17_000_000 / 144  # bytes of sums per head and shard of attention, at 196 patches: the canvases of its groups
 
@@ -55,37 +56,38 @@ class Costs:
 def estimate(plan: Plan, store: Store | None) -> Costs:
     """Cost of everything that is not done; what is done costs nothing."""
     jobs = plan.jobs(store)
-    speed = {m: images_per_second(plan.models[m], plan.device) for m in {j.model for j in jobs if j.kind == "map"}}
+    busy = sorted({job.model for job in jobs})
+    speed = operations_per_second([plan.models[m] for m in busy], plan.device) if busy else 1.0
     rows, memory = [], 0.0
     for m, spec in enumerate(plan.models):
         for d, dataset in enumerate(plan.datasets):
-            tasks = [task for task in plan.tasks if (task.model, task.dataset) == (m, d)]
+            tasks = [n for n, task in enumerate(plan.tasks) if (task.model, task.dataset) == (m, d)]
             mine = [j for j in jobs if j.kind == "map" and (j.model, plan.passes[j.place].dataset) == (m, d)]
             if not tasks:
                 continue
-            forwards = sum(j.images * _forwards(plan.passes[j.place]) for j in mine)
-            seconds = WATCHING * forwards / speed[m] if mine else 0.0
+            forwards = sum(j.images * _tiles(plan.passes[j.place]) for j in mine)
+            beside = [plan.tasks[j.place] for j in jobs if j.kind == "reduce" and j.place in tasks]
+            work = sum(task.analysis.operations(dataset, spec.shape) for task in beside)
+            seconds = (WATCHING * forwards * operations(spec) + work) / speed
             disk = sum(_bytes(plan.passes[p], spec) for p in {j.place for j in mine})
-            names = tuple(dict.fromkeys(task.analysis.name for task in tasks))
+            names = tuple(dict.fromkeys(plan.tasks[n].analysis.name for n in tasks))
             images = sum(j.images for j in mine) or dataset.count
-            rows.append(Cost(spec.title, dataset.title, names, images, len(mine), seconds, disk))
-        if any(j.model == m for j in jobs):
+            rows.append(Cost(spec.title, dataset.title, names, images, len(mine) + len(beside), seconds, disk))
+        if m in busy:
             memory = max(memory, _memory(spec))
     return Costs(tuple(rows), len(jobs), memory)
 
 
-def _forwards(one: WatchedPass) -> int:
-    """Forward passes per image: videos are seen in tiles."""
-    return (
-        DENSE_TILES if isinstance(one.what, Drive) and one.analysis is not None and one.analysis.name == "video" else 1
-    )
+def _tiles(one: WatchedPass) -> int:
+    """Forward passes per image: videos, and regions on request, are seen in tiles."""
+    return one.what.tiles if isinstance(one.what, Drive) else 1
 
 
 def _bytes(one: WatchedPass, spec: Spec) -> float:
     """What the states of a pass take on disk."""
     shape, total = spec.shape, 0.0
     if not isinstance(one.what, Stream):
-        return 4e6 * len(one.what.shards)
+        return max(one.what.disk, 1e4 * len(one.what.shards))
     count, shards = len(one.what.samples), len(one.what.shards)
     for watch in one.watch.values():
         assert watch is not None
@@ -96,6 +98,9 @@ def _bytes(one: WatchedPass, spec: Spec) -> float:
         elif watch.statistic.name == "attention":
             grid = (shape.layout.spatial / 196) * shape.depth * shape.heads
             total += shards * PER_HEAD * grid + count * 14 * 4 * shape.depth * shape.heads
+        elif watch.statistic.name == "regions":
+            regions = sum(len(sample.annotations) for sample in one.what.samples)
+            total += regions * shape.depth * shape.width * 4
         else:
             total += count * shape.depth * 300 + shards * 1e5
     return total
@@ -107,6 +112,18 @@ def _memory(spec: Spec) -> float:
     attention = 3 * 4 * shape.heads * shape.layout.tokens**2 * BATCH
     tokens = 4 * 4 * shape.layout.tokens * shape.width * shape.depth * BATCH
     return PROCESS + 4 * shape.parameters + attention + tokens
+
+
+def operations(spec: Spec) -> float:
+    """Multiply-adds of a forward pass of one image: every weight at every token, and tokens with each other."""
+    shape, tokens = spec.shape, spec.shape.layout.tokens
+    return float(shape.parameters) * tokens + 2.0 * shape.depth * tokens**2 * shape.width
+
+
+def operations_per_second(specs: Sequence[Spec], device: str) -> float:
+    """Multiply-adds per second of the middle one of some networks, untrained, on this machine."""
+    middle = sorted(specs, key=operations)[len(specs) // 2]
+    return operations(middle) * images_per_second(middle, device)
 
 
 def images_per_second(spec: Spec, device: str, *, at_once: int = 4, seconds: float = 0.5) -> float:

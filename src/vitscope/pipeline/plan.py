@@ -151,7 +151,7 @@ def make_plan(
     passes: dict[str, WatchedPass] = {}
     tasks: list[Task] = []
     for m, spec in enumerate(models):
-        asked = [(d, dataset, a) for d, dataset in enumerate(titled) for a in analyses if a.kind == dataset.kind]
+        asked = [(d, dataset, a) for d, dataset in enumerate(titled) for a in analyses if _looks_at(a, dataset)]
         streams = [one for _, dataset, a in asked for one in a.passes(dataset, spec.shape) if isinstance(one, Stream)]
         unfused = {one.digest for one in streams if any(map(_wants_attention, one.watch))}
         tasks += [_task(m, spec, d, dataset, a, how, passes, unfused) for d, dataset, a in asked]
@@ -191,6 +191,10 @@ def _task(
     return Task(m, d, analysis, digest_of([analysis.digest, dataset.digest, states, how]), keys)
 
 
+def _looks_at(analysis: Analysis, dataset: Dataset) -> bool:
+    return analysis.kind == dataset.kind and (not dataset.only or analysis.name in dataset.only)
+
+
 def _wants_attention(watch: Watch) -> bool:
     return "attention" in watch.statistic.wants
 
@@ -209,7 +213,7 @@ def distinct_titles(datasets: Sequence[Dataset]) -> tuple[Dataset, ...]:
     found: list[Dataset] = []
     for dataset in datasets:
         same = [other for other in found if other.kind == dataset.kind]
-        if any(other.digest == dataset.digest for other in same):
+        if any((other.digest, other.only) == (dataset.digest, dataset.only) for other in same):
             continue
         title, number = dataset.title, 2
         while any(other.title == title for other in same):

@@ -5,14 +5,15 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from vitscope.core.analysis import Analysis
-from vitscope.core.errors import VitscopeError, shorten
+from vitscope.core.errors import BadData, VitscopeError, shorten
 from vitscope.core.reading import read_toml, user_path
 from vitscope.data.dataset import Dataset
+from vitscope.data.official import official
 from vitscope.data.openers import OPENERS
 from vitscope.models.card import Pixels, shown_text
 from vitscope.models.spec import Spec, distinct, resolve
@@ -21,6 +22,9 @@ from vitscope.pipeline.registry import ANALYSES, default_analyses, in_protocols
 KINDS = tuple(OPENERS)
 
 Title = Annotated[str, Field(min_length=1, max_length=120), AfterValidator(shown_text)]
+
+
+Self = TypeVar("Self", bound="DataEntry")
 
 
 class Strict(BaseModel):
@@ -47,20 +51,54 @@ class ModelEntry(Strict):
             raise ValueError('a weights file needs its architecture: add arch = "vit_small_patch16_224" or the like')
         return self
 
-    def resolve(self, seed: int) -> Spec:
+    def resolve(self, seed: int, root: Path | None = None, *, download: bool = False) -> Spec:
         source = self.weights if self.weights is not None else self.name
         title = self.title or (self.name if self.weights is not None else None)
-        return resolve(source, arch=self.arch, size=self.size, seed=seed, title=title, teaching=self.teaching)
+        found: dict[str, Any] = {"seed": seed, "root": root, "download": download}
+        return resolve(source, arch=self.arch, size=self.size, title=title, teaching=self.teaching, **found)
 
 
 class DataEntry(Strict):
-    """One dataset: where it is and how much of it."""
+    """One dataset: its name or where it is, and how much of it."""
 
-    path: Path
+    name: str | None = Field(None, description="A name from `vitscope datasets`, which knows where it lies")
+    path: Path | None = Field(None, description="Where it is, if it has no name or lies elsewhere")
     title: Title | None = Field(None, description="What tables and pages call it")
     limit: Annotated[int, Field(strict=True, ge=1)] | None = Field(
         None, description="At most so many images (queries, videos, or pairs of each category)"
     )
+    analyses: list[str] | None = Field(
+        None, min_length=1, description="Only these analyses look at it; all of its kind if absent"
+    )
+
+    @model_validator(mode="after")
+    def _is_somewhere(self: Self) -> Self:
+        if self.name is None and self.path is None:
+            raise ValueError("say where it is: path, or its name (`vitscope datasets` lists them)")
+        return self
+
+    @property
+    def label(self) -> str:
+        """What a message calls it."""
+        return self.title or self.name or str(self.path)
+
+    def open(self, kind: str, seed: int, root: Path | None) -> Dataset:
+        """What is there, in the layout that it should be in; BadData says where it was looked for and how to get it."""
+        own = ("name", "path", "analyses")
+        options = {key: value for key, value in self if key not in own and value not in (None, False)}
+        if self.name is None:
+            assert self.path is not None
+            if not self.path.exists():
+                raise BadData(f"data.{kind}: there is no {self.path}")
+            found = OPENERS[kind](self.path, seed=seed, **options)
+        else:
+            known = official(self.name)
+            place = self.path or known.find(root)
+            if place is None or not place.exists():
+                looked = ", ".join(map(str, [self.path] if self.path else known.places(root)))
+                raise BadData(f"{known.name} is not on this machine; looked for in {looked}: {known.remedy(root)}")
+            found = known.open(place, seed=seed, **options)
+        return found.for_analyses(self.analyses) if self.analyses else found
 
 
 class ImageEntry(DataEntry):
@@ -109,6 +147,9 @@ class Study(Strict):
     """A study, complete."""
 
     title: Title
+    root: Path | None = Field(
+        None, description="Folder of named datasets and of weights/, relative to this file; $VITSCOPE_DATA if absent"
+    )
     models: list[ModelEntry] = Field(min_length=1)
     data: Data
     analyses: list[str] | dict[str, dict[str, Any]] | None = Field(
@@ -145,6 +186,17 @@ class Study(Strict):
                 raise ValueError(f"there is no analysis '{shorten(name, 60)}': {hint}")
             if ANALYSES[name].kind not in kinds:
                 raise ValueError(f"analysis '{name}' needs data.{ANALYSES[name].kind}, which is not given")
+        for kind, entry in self.data.entries():
+            try:
+                known = official(entry.name) if entry.name is not None else None
+            except BadData as error:
+                raise ValueError(f"data.{kind}: {error}") from None
+            if known is not None and known.kind != kind:
+                raise ValueError(f"data.{kind}: {known.name} belongs under data.{known.kind}")
+            for name in entry.analyses or ():
+                if name not in ANALYSES or ANALYSES[name].kind != kind:
+                    there = ", ".join(n for n, a in ANALYSES.items() if a.kind == kind)
+                    raise ValueError(f"data.{kind}: no analysis '{shorten(name, 60)}' takes it: there is {there}")
         if not self.chosen():
             raise ValueError("there is nothing to do: give at least one dataset under [data]")
         return self
@@ -162,21 +214,19 @@ class Study(Strict):
             return found
         return default_analyses(kinds, self.protocols, self.analyses)
 
-    def specs(self) -> list[Spec]:
+    def specs(self, *, download: bool = False) -> list[Spec]:
         """The models; missing weights are told here."""
-        return list(distinct([entry.resolve(self.seed) for entry in self.models]))
+        return list(distinct([entry.resolve(self.seed, self.root, download=download) for entry in self.models]))
 
     def datasets(self) -> list[Dataset]:
         """Open every dataset; what is missing, or not in the layout that it should be in, is told here."""
-        found = []
-        for kind, entry in self.data.entries():
-            settings = {key: value for key, value in entry if key != "path" and value is not None}
-            found.append(OPENERS[kind](entry.path, seed=self.seed, **settings))
-        return found
+        return [entry.open(kind, self.seed, self.root) for kind, entry in self.data.entries()]
 
     def settings(self) -> dict[str, Any]:
         """What was asked for, as it is shown with the results: names instead of places on this machine."""
-        values = self.model_dump(mode="json", exclude={"out", "engine", "processes", "workers"}, exclude_none=True)
+        values = self.model_dump(
+            mode="json", exclude={"out", "root", "engine", "processes", "workers"}, exclude_none=True
+        )
         for entries in values["data"].values():
             for entry in entries:
                 for key in ("path", "images", "labels"):
@@ -232,7 +282,7 @@ def _keys() -> list[str]:
 
 
 def _resolved(study: Study, base: Path) -> Study:
-    """All paths made absolute against the file's folder; data that is not there is told now."""
+    """All paths made absolute against the file's folder."""
 
     def absolute(path: Path) -> Path:
         return base / user_path(path)
@@ -240,8 +290,6 @@ def _resolved(study: Study, base: Path) -> Study:
     data: dict[str, list[DataEntry]] = {kind: [] for kind in KINDS}
     for kind, entry in study.data.entries():
         places = {key: absolute(value) for key, value in entry if isinstance(value, Path)}
-        if not places["path"].exists():
-            raise VitscopeError(f"data.{kind}: there is no {places['path']}")
         data[kind].append(entry.model_copy(update=places))
     models = []
     for model in study.models:
@@ -250,5 +298,6 @@ def _resolved(study: Study, base: Path) -> Study:
         if model.name.endswith(".toml"):
             update["name"] = f"{kind}{colon}{absolute(Path(card))}"
         models.append(model.model_copy(update=update))
-    resolved = {"data": study.data.model_copy(update=data), "models": models, "out": absolute(study.out)}
+    resolved: dict[str, Any] = {"data": study.data.model_copy(update=data), "models": models}
+    resolved |= {"out": absolute(study.out), "root": absolute(study.root) if study.root else None}
     return study.model_copy(update=resolved)

@@ -170,6 +170,10 @@ class Knn(Analysis):
     def passes(self, dataset: LabelledSet, shape: ModelShape) -> Sequence[Stream]:
         return labelled_streams(dataset, self.dtype)
 
+    def operations(self, dataset: LabelledSet, shape: ModelShape) -> float:
+        compared = float(len(dataset.train)) * len(dataset.test)
+        return (1 + shape.layout.has_cls) * compared * shape.width * shape.depth
+
     def reduce(self, dataset: LabelledSet, found: Found) -> Outcome:
         labelled = LabelledFeatures.of(dataset, found)
         outcome = Outcome(notes=no_cls_note(found))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 # -- protocol (not in the paper) -----------------------------------------------------------------------------
 
 PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)  # candidates, strongest first: each fit starts from the one before
+ROUNDS = 60  # of a fit, about
 HELD_OUT = 0.2  # share of the labelled images on which the penalty is chosen, layer by layer
 
 
@@ -117,7 +118,7 @@ def evaluate(
     if len(train_labels.unique()) < 2:
         raise BadData("a classifier needs two or more classes to tell apart: add images of another class")
     width, classes = read_rows(train[0], 0, 1).shape[1], int(train_labels.max()) + 1
-    rows = fitted(train_labels, config.most // (4 * (2 * width + 4 * classes)), config.seed)
+    rows = fitted(train_labels, most_fitted(width, classes, config.most), config.seed)
     labels = train_labels if rows is None else train_labels[rows]
     layers = max(config.memory // (4 * len(labels) * width), 1)
     parts = []
@@ -132,11 +133,13 @@ def evaluate(
     return ProbeScores(top1, top5, penalty, len(labels))
 
 
-def fitted(labels: Tensor, most: int, seed: int) -> Tensor | None:
-    """Which images are fitted: None for all, or a seeded choice of at most so many, ascending.
+def most_fitted(width: int, classes: int, memory: int) -> int:
+    """Images whose fit has room in so many bytes: it holds the features twice and four numbers per image and class."""
+    return memory // (4 * (2 * width + 4 * classes))
 
-    A fit holds the features twice and four numbers per image and class.
-    """
+
+def fitted(labels: Tensor, most: int, seed: int) -> Tensor | None:
+    """Which images are fitted: None for all, or a seeded choice of at most so many, ascending."""
     if len(labels) <= most:
         return None
     chosen = np.random.default_rng(seed).choice(len(labels), most, replace=False)
@@ -219,6 +222,12 @@ class Probe(Analysis):
 
     def passes(self, dataset: LabelledSet, shape: ModelShape) -> Sequence[Stream]:
         return labelled_streams(dataset, self.dtype)
+
+    def operations(self, dataset: LabelledSet, shape: ModelShape) -> float:
+        classes = len(dataset.train.classes)
+        points = min(len(dataset.train), most_fitted(shape.width, classes, DEFAULT.most))
+        fits = ROUNDS * (1 + len(self.penalties)) * (1 + shape.layout.has_cls) * shape.depth
+        return 2.0 * points * classes * shape.width * fits
 
     def reduce(self, dataset: LabelledSet, found: Found) -> Outcome:
         labelled = LabelledFeatures.of(dataset, found)

@@ -19,10 +19,17 @@ from torch import Tensor
 from vitscope.core.analysis import Analysis, Drive, Found, Headline, Measure, Outcome
 from vitscope.core.results import NOBODY, Label, tidy
 from vitscope.data.davis import VideoSequence, VideoSet
-from vitscope.features.dense import dense_features, whole_features
+from vitscope.features.dense import dense_features, dense_size, whole_features
 from vitscope.tasks.confidence import grouped_ratio, grouped_ratio_interval
 from vitscope.tasks.davis_scores import boundary_accuracy, frame_statistics, region_similarity
-from vitscope.tasks.propagation import LabelPropagation, labels_on_grid, labels_on_grid_paper, to_mask, to_mask_paper
+from vitscope.tasks.propagation import (
+    BLOCK,
+    LabelPropagation,
+    labels_on_grid,
+    labels_on_grid_paper,
+    to_mask,
+    to_mask_paper,
+)
 
 if TYPE_CHECKING:
     from vitscope.data.batches import SkippedImages
@@ -266,7 +273,28 @@ class Video(Analysis):
 
     def passes(self, dataset: VideoSet, shape: ModelShape) -> Sequence[Drive]:
         sizes = tuple(len(sequence) for sequence in dataset.sequences)
-        return [Drive(sizes, [range(i, i + 1) for i in range(len(sizes))])]
+        grids = [self._grid(sequence, shape) for sequence in dataset.sequences]
+        h, w = shape.layout.grid
+        most = max((-(-down // h) * -(-across // w) for down, across in grids), default=1)
+        disk = 4e6 * len(sizes) * (1 + 10 * self.masks)
+        return [Drive(sizes, [range(i, i + 1) for i in range(len(sizes))], tiles=most, disk=disk)]
+
+    def _grid(self, sequence: VideoSequence, shape: ModelShape) -> tuple[int, int]:
+        """Tokens of a frame, down and across."""
+        (ph, pw), (h, w) = shape.patch, shape.layout.grid
+        if not self.dense:
+            return h, w
+        height, width = dense_size(sequence.size, (h * ph, w * pw), shape.patch, self.short_side)
+        return height // ph, width // pw
+
+    def operations(self, dataset: VideoSet, shape: ModelShape) -> float:
+        protocol, total = PROTOCOLS[self.protocol], 0.0
+        reach = BLOCK + 2 * protocol.radius
+        for sequence in dataset.sequences:
+            h, w = self._grid(sequence, shape)
+            asked = min(h, reach) * min(w, reach) * (1 + protocol.previous)
+            total += float(len(sequence)) * h * w * asked * shape.width * shape.depth
+        return total
 
     def drive(
         self, backbone: Backbone, dataset: VideoSet, units: range, skipped: SkippedImages

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from vitscope.core.errors import BadCheckpoint
 from vitscope.models.checkpoints import (
+    augreg,
     beit,
     clip,
     dino,
@@ -33,7 +34,7 @@ class Format(Protocol):
     def family(self, parts: Parts) -> str: ...
 
 
-FORMATS: tuple[Format, ...] = (moco, dino, clip, huggingface_pairs, huggingface, mae, beit, dinov2, vit)
+FORMATS: tuple[Format, ...] = (moco, dino, clip, huggingface_pairs, huggingface, mae, beit, dinov2, augreg, vit)
 
 
 def convert(raw: Mapping[str, Any]) -> Converted:

@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 
 from vitscope.core.errors import BadCheckpoint, MissingWeights, shorten
 from vitscope.core.reading import STRANGE, path_problem, reason
+from vitscope.models.checkpoints.npz import is_npz, read_npz
 from vitscope.models.checkpoints.pickled import read_pickled
 from vitscope.models.checkpoints.torchscript import is_torchscript, read_torchscript
 
@@ -26,7 +27,8 @@ def read_checkpoint(path: Path) -> Mapping[str, Any]:
     """Everything a weights file holds: a state dict, or mappings that hold state dicts beside training state.
 
     Reads safetensors (one file, or the index of several), PyTorch files (objects other than tensors and plain data are
-    refused, or replaced by empty stand-ins where they are known training settings) and TorchScript archives.
+    refused, or replaced by empty stand-ins where they are known training settings), TorchScript archives, and NumPy's
+    archives of arrays.
     """
     try:
         if path.is_dir():
@@ -84,6 +86,8 @@ def _read_zip(path: Path) -> Mapping[str, Any]:
             entries = archive.infolist()
             if is_torchscript(entries):
                 return read_torchscript(path, archive)
+            if is_npz(entries):
+                return read_npz(path, archive)
     except BAD_ZIP as error:
         raise BadCheckpoint(f"{path} {DAMAGED} ({reason(error)})") from error
     if not any(entry.filename.endswith("/data.pkl") for entry in entries):

@@ -18,7 +18,8 @@ function verticalScale(values, { floor, log, line }, top, bottom) {
   let high = Math.max(...finite);
   if (log) {
     [low, high] = [Math.log10(low) - 0.05, Math.log10(high) + 0.05];
-    const y = (value) => bottom - ((Math.log10(Math.max(value, 1e-12)) - low) / (high - low)) * (bottom - top);
+    // zero has no place on this axis: it sits at the foot
+    const y = (value) => bottom - ((value > 0 ? Math.log10(value) - low : 0) / (high - low)) * (bottom - top);
     const ticks = [];
     const factors = high - low > 2.5 ? [1] : [1, 2, 5];
     for (let power = Math.floor(low); power <= Math.ceil(high); power++) {
