@@ -21,7 +21,14 @@ from rich.console import Console
 
 from benchmarks.timing import Row
 
-SUITES = ("attention", "features", "tasks", "engines", "scale")  # modules of this folder with `rows(quick)`
+SUITES = (
+    "attention",
+    "features",
+    "same_pass",
+    "tasks",
+    "engines",
+    "scale",
+)  # modules of this folder with `rows(quick)`
 LAST = Path(__file__).parent / "last.json"
 
 

@@ -27,6 +27,7 @@ _HOMES = {  # what is imported when it is asked for, so that `vitscope --help` n
     "vitscope.features.analysis": ("Features",),
     "vitscope.features.extraction": ("load_features",),
     "vitscope.features.objects": ("Objects",),
+    "vitscope.features.token_analysis": ("Tokens",),
     "vitscope.tasks.knn": ("Knn",),
     "vitscope.tasks.linear_probe": ("Probe",),
     "vitscope.tasks.retrieval": ("Retrieval",),
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from vitscope.features.analysis import Features as Features
     from vitscope.features.extraction import load_features as load_features
     from vitscope.features.objects import Objects as Objects
+    from vitscope.features.token_analysis import Tokens as Tokens
     from vitscope.models.listing import list_models as list_models
     from vitscope.models.spec import load_model as load_model
     from vitscope.models.spec import resolve as resolve

@@ -341,8 +341,63 @@ def _cka(skip: Tensor, branch: Tensor, shown: Shown, rows: Sequence[int], block:
     return torch.stack(found)
 
 
+def sinks(shown: Shown, rows: Sequence[int]) -> Numbers:
+    attention, _, _ = split(shown, rows)
+    prefix, received = shown.shape.layout.prefix, attention.mean(-2)
+    middle = (received.shape[-1] - 1) // 2  # of an even number, the lower of the two
+    numbers = {
+        "ratio": received.max(-1).values / received.sort(-1).values[..., middle],
+        "token": received.max(-1).indices,
+        "received_entropy": torch.special.entr(received).sum(-1),
+        "patch_self": torch.stack([attention[..., i, i] for i in range(prefix, attention.shape[-1])]).mean(0),
+    }
+    if shown.shape.layout.has_cls:
+        cls = attention[..., 0, prefix:]
+        numbers["cls_self"] = attention[..., 0, 0]
+        numbers["cls_entropy"] = torch.special.entr(cls / cls.sum(-1, keepdim=True)).sum(-1)
+    return numbers
+
+
+def tokens(shown: Shown, rows: Sequence[int], block: int, **_: Any) -> Numbers:
+    x, layout = shown.tokens[list(rows)].double(), shown.shape.layout
+    patches = x[:, :, layout.prefix :]
+    unit, mean = patches / patches.norm(dim=-1, keepdim=True), patches.mean(2)
+    cosines = unit @ unit.mT  # (n, L, N, N)
+    n = cosines.shape[-1]
+    fourier = torch.fft.fft2(patches.unflatten(2, layout.grid), dim=(2, 3)).abs()
+    fourier += 1e-3 * patches.square().sum(2).mean(-1).sqrt()[:, :, None, None, None]  # of white noise as strong
+    high, low = fourier[:, :, layout.grid[0] // 2, layout.grid[1] // 2], fourier[:, :, 0, 0]
+    shared, shared_mean = (torch.empty(x.shape[:2], dtype=torch.float64) for _ in range(2))
+    for a, row in enumerate(rows):
+        others = [b for b, other in enumerate(rows) if other // block == row // block and b != a]
+        shared[a] = torch.stack([(patches[a] * patches[b]).sum(-1).mean(-1) for b in others]).mean(0)
+        shared_mean[a] = torch.stack([(mean[a] * mean[b]).sum(-1) for b in others]).mean(0)
+    numbers = {
+        "norm": x.square().sum(-1).sqrt(),
+        "patch_patch": (cosines.sum((-1, -2)) - n) / (n * (n - 1)),
+        "high_over_low": (high.log() - low.log()).mean(-1),
+        "power": patches.square().sum(-1).mean(-1),
+        "mean_power": mean.square().sum(-1),
+        "shared": shared,
+        "shared_mean": shared_mean,
+    }
+    if layout.has_cls:
+        cls = x[:, :, :1] / x[:, :, :1].norm(dim=-1, keepdim=True)
+        numbers["cls_patch"] = (cls * unit).sum(-1).mean(-1)
+    return numbers
+
+
+def patch_sample(shown: Shown, rows: Sequence[int], images: int, each: int) -> Numbers:
+    layout, kept = shown.shape.layout, []
+    each = min(each, layout.spatial)
+    for row in [row for row in rows if row < images]:
+        places = [(row * 7919 % layout.spatial + j * layout.spatial // each) % layout.spatial for j in range(each)]
+        kept += [shown.tokens[row, :, layout.prefix + place] for place in places]
+    return {"": torch.stack(kept)}
+
+
 def attention(shown: Shown, rows: Sequence[int]) -> Numbers:
-    parts = (maps, aligned, distance, dispersion, patterns, rollout, examples)
+    parts = (maps, aligned, distance, dispersion, patterns, rollout, sinks, examples)
     return {f"{p.__name__}.{key}".rstrip("."): value for p in parts for key, value in p(shown, rows).items()}
 
 
@@ -350,6 +405,6 @@ REFERENCES: dict[str, Callable[..., Numbers]] = {
     reference.__name__: reference
     for reference in (
         *(maps, distance, dispersion, patterns, aligned, rollout, examples, saliency, attention),
-        *(regions, pooled, grams, norm_grams, residual),
+        *(sinks, tokens, patch_sample, regions, pooled, grams, norm_grams, residual),
     )
 }

@@ -18,6 +18,8 @@ from vitscope.attention.kinds import KINDS, LATE_KINDS
 from vitscope.attention.maps import MapStatistic
 from vitscope.attention.patterns import Patterns, PatternStatistic
 from vitscope.attention.rollout import RolloutStatistic
+from vitscope.attention.sinks import MEASURES as SINK_MEASURES
+from vitscope.attention.sinks import SinkStatistic, sink_map, sink_tables
 from vitscope.attention.view import AttentionStatistic, AttentionView
 from vitscope.core.analysis import Analysis, Found, Measure, Outcome, Stream, Watch
 from vitscope.core.bootstrap import MANY
@@ -46,6 +48,7 @@ class AllAttention(Statistic):
         self.dispersion = DispersionStatistic(layout, depth)
         self.patterns = PatternStatistic(layout, depth)
         self.rollout = RolloutStatistic(layout, depth)
+        self.sinks = SinkStatistic(layout, depth)
         self.examples = ExampleStatistic(layout, depth)
 
     @classmethod
@@ -55,7 +58,7 @@ class AllAttention(Statistic):
     @property
     def parts(self) -> list[AttentionStatistic]:
         parts = [self.maps, self.aligned, self.distance, self.dispersion, self.patterns, self.rollout]
-        return [*parts, self.examples]
+        return [*parts, self.sinks, self.examples]
 
     def begin(self, batch: Batch) -> None:
         super().begin(batch)
@@ -167,6 +170,7 @@ class Attention(Analysis):
         Measure("offset", "offset", "centre of mass of attention relative to the token that looks"),
         Measure("head_kind", "kind of head", "local, offset, axial, global or bound to CLS; 1 for heads of the kind"),
         Measure("late_kind", "kind of late map", "sparse repeating, object-centred or diverse"),
+        *SINK_MEASURES,
     )
 
     def passes(self, dataset: ImageSet, shape: ModelShape) -> Sequence[Stream]:
@@ -214,6 +218,7 @@ def attention_tables(seen: AllAttention, kinds: HeadKinds) -> list[pl.DataFrame]
         offset = aligned.offset(protocol)
         for axis, name in enumerate(("down", "across")):
             rows.append(tidy(NOBODY, "offset", offset[..., axis], variant=name, n=seen.count, protocol=protocol))
+    rows += sink_tables(seen.sinks, seen.dispersion)
     rows += kind_tables(kinds, seen.count)
     return [row.filter(pl.col("value").is_not_nan()) for row in rows]
 
@@ -242,6 +247,7 @@ def attention_maps(seen: AllAttention, kinds: HeadKinds) -> dict[str, Tensor]:
         "all": mean.all, "spatial": mean.spatial, "pure": mean.pure, "prefix": mean.prefix, "nulls": mean.nulls,
         "aligned.paper": aligned.paper, "aligned.corrected": aligned.corrected, "rollout": seen.rollout.result(),
         "kind": kinds.kind, "kind.stability": kinds.stability, "kind.late": kinds.late,
+        "sinks": sink_map(seen.sinks),
         "kind.offset": kinds.shape.offset, "kind.axis": (kinds.shape.column > kinds.shape.row).long(),
     }  # fmt: skip
     if mean.cls is not None:

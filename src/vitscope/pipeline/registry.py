@@ -12,6 +12,7 @@ from vitscope.core.analysis import Analysis
 from vitscope.core.errors import VitscopeError
 from vitscope.features.analysis import Features
 from vitscope.features.objects import Objects
+from vitscope.features.token_analysis import Tokens
 from vitscope.tasks.keypoints import Keypoints
 from vitscope.tasks.knn import Knn
 from vitscope.tasks.linear_probe import Probe
@@ -19,7 +20,8 @@ from vitscope.tasks.retrieval import Retrieval
 from vitscope.tasks.video_segmentation import Video
 
 ANALYSES: dict[str, type[Analysis]] = {
-    kind.name: kind for kind in (Attention, Features, Saliency, Objects, Knn, Probe, Retrieval, Video, Keypoints)
+    kind.name: kind
+    for kind in (Attention, Features, Tokens, Saliency, Objects, Knn, Probe, Retrieval, Video, Keypoints)
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vitscope.report.page.curves import CurveChart, Measure
+from vitscope.report.page.token_charts import ALIKE, NORMS, SINKS, SPECTRUM
 
 TOKENS = {
     "cls": "CLS token",
@@ -111,6 +112,7 @@ HOW = (
         roles=("masks",),
         variants={"cls": "from CLS", "spatial": "from spatial tokens", "centre": "from the centre token"},
     ),
+    SINKS,
 )
 
 WHAT = (
@@ -191,4 +193,7 @@ WHAT = (
         variants=TOKENS,
         band="",
     ),
+    NORMS,
+    ALIKE,
+    SPECTRUM,
 )
