@@ -17,7 +17,10 @@ _HOMES = {  # what is imported when it is asked for, so that `vitscope --help` n
     "vitscope.core.analysis": ("Analysis",),
     "vitscope.core.errors": ("VitscopeError",),
     "vitscope.core.results": ("Results",),
-    "vitscope.data.openers": ("images", "masks", "labelled", "retrieval", "video", "keypoints", "open_dataset"),
+    "vitscope.data.openers": (
+        *("images", "masks", "labelled", "retrieval", "video", "keypoints", "segmentation"),
+        "open_dataset",
+    ),
     "vitscope.models.spec": ("load_model", "resolve"),
     "vitscope.models.listing": ("list_models",),
     "vitscope.pipeline.engines": ("Local", "Ray"),
@@ -27,12 +30,15 @@ _HOMES = {  # what is imported when it is asked for, so that `vitscope --help` n
     "vitscope.features.analysis": ("Features",),
     "vitscope.features.extraction": ("load_features",),
     "vitscope.features.objects": ("Objects",),
+    "vitscope.features.pictures": ("Pictures",),
     "vitscope.features.token_analysis": ("Tokens",),
     "vitscope.tasks.knn": ("Knn",),
     "vitscope.tasks.linear_probe": ("Probe",),
     "vitscope.tasks.retrieval": ("Retrieval",),
     "vitscope.tasks.video_segmentation": ("Video",),
     "vitscope.tasks.keypoints": ("Keypoints",),
+    "vitscope.tasks.segmentation": ("Segmentation",),
+    "vitscope.tasks.discovery": ("Discovery",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -51,10 +57,12 @@ if TYPE_CHECKING:
     from vitscope.data.openers import masks as masks
     from vitscope.data.openers import open_dataset as open_dataset
     from vitscope.data.openers import retrieval as retrieval
+    from vitscope.data.openers import segmentation as segmentation
     from vitscope.data.openers import video as video
     from vitscope.features.analysis import Features as Features
     from vitscope.features.extraction import load_features as load_features
     from vitscope.features.objects import Objects as Objects
+    from vitscope.features.pictures import Pictures as Pictures
     from vitscope.features.token_analysis import Tokens as Tokens
     from vitscope.models.listing import list_models as list_models
     from vitscope.models.spec import load_model as load_model
@@ -62,10 +70,12 @@ if TYPE_CHECKING:
     from vitscope.pipeline.engines import Local as Local
     from vitscope.pipeline.engines import Ray as Ray
     from vitscope.pipeline.registry import register as register
+    from vitscope.tasks.discovery import Discovery as Discovery
     from vitscope.tasks.keypoints import Keypoints as Keypoints
     from vitscope.tasks.knn import Knn as Knn
     from vitscope.tasks.linear_probe import Probe as Probe
     from vitscope.tasks.retrieval import Retrieval as Retrieval
+    from vitscope.tasks.segmentation import Segmentation as Segmentation
     from vitscope.tasks.video_segmentation import Video as Video
 
 

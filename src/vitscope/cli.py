@@ -35,6 +35,7 @@ COMMANDS = {
     "attention": "How: where heads look, how far, and what kind of head each is.",
     "heads": "List the kind of every head, and check it against the paper's own labels.",
     "features": "What: similarity of layers and models, clusters, residual streams.",
+    "look": "Your own photos as models see them: components, likeness, attention.",
     "extract": "Write pooled features of all layers to a store.",
     "tasks": "Why: downstream tasks at every layer, and the best layers.",
     "menagerie": "Render the built-in world in the layouts of official datasets.",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 import torch
 from sklearn.metrics import average_precision_score
 from torch import Tensor
@@ -396,6 +397,81 @@ def patch_sample(shown: Shown, rows: Sequence[int], images: int, each: int) -> N
     return {"": torch.stack(kept)}
 
 
+def pixel_labels(annotations: BatchAnnotations, size: tuple[int, int], background: bool) -> list[list[int]]:
+    """Class by class for every pixel: of the regions that hold it the smallest one's."""
+    held = [(one >= 128).tolist() for one in annotations.coverage]
+    areas = [sum(map(sum, one)) for one in held]
+    found: list[list[int]] = []
+    for i in range(size[0]):
+        found.append([])
+        for j in range(size[1]):
+            over = [(areas[n], -n) for n in range(len(held)) if held[n][i][j]]
+            category = int(annotations.categories[-min(over)[1]]) if over else -1
+            found[-1].append(category + 1 if background else category)
+    return found
+
+
+def labelled_patches(
+    shown: Shown, rows: Sequence[int], images: int, each: int | None, classes: int, background: bool
+) -> Numbers:
+    (h, w), prefix = shown.shape.layout.grid, shown.shape.layout.prefix
+    image, labels, counts, tokens = [], [], [], []
+    for row in [row for row in rows if row < images]:
+        pixels = pixel_labels(shown.annotations[row], (h * CELL, w * CELL), background)
+        cells = []
+        for i, j in places(shown):
+            inside = [pixels[i * CELL + a][j * CELL + b] for a in range(CELL) for b in range(CELL)]
+            cells.append([inside.count(name) for name in range(classes)])
+        own = [cell.index(max(cell)) if sum(cell) else -1 for cell in cells]
+        assert each is None or each >= len(cells)  # all that are not void are kept
+        kept = [p for p in range(len(cells)) if each is None or own[p] >= 0]
+        image += [row] * len(kept)
+        labels += [own[p] for p in kept]
+        counts += [cells[p] for p in kept]
+        tokens += [shown.tokens[row, :, prefix + p].half() for p in kept]
+    numbers = {"image": torch.tensor(image), "classes": torch.tensor(labels), "counts": torch.tensor(counts)}
+    return {**numbers, "layers": torch.stack(tokens, 1)}
+
+
+def discovery(shown: Shown, rows: Sequence[int], tau: float, whole: bool) -> Numbers:
+    """By the generalised eigenproblem itself, a flood fill, and sets of pixels."""
+    layout = shown.shape.layout
+    found = torch.full((2, len(rows), shown.shape.depth), torch.nan, dtype=torch.float64)
+    for n, row in enumerate(rows):
+        objects = [{tuple(p) for p in (one >= 128).nonzero().tolist()} for one in shown.annotations[row].coverage]
+        objects = [one for one in ([set().union(*objects)] if whole else objects) if one]
+        for layer in range(shown.shape.depth if objects else 0):
+            x = shown.tokens[row, layer, layout.prefix :].double().numpy()
+            x = x / np.linalg.norm(x, axis=1, keepdims=True)
+            weights = np.where(x @ x.T > tau, 1.0, 1e-5)
+            degree = np.diag(weights.sum(1))
+            vector = scipy.linalg.eigh(degree - weights, degree)[1][:, 1]
+            vector = vector / np.abs(vector).max()
+            seed = next(p for p in range(len(vector)) if abs(vector[p]) >= 1 - 1e-6)  # the first of equals
+            vector = vector / vector[seed]
+            side = {seed} | {p for p in range(len(vector)) if vector[p] > vector.mean() + 1e-6}
+            grown, edge = {seed}, [seed]
+            while edge:
+                i, j = divmod(edge.pop(), layout.grid[1])
+                for a, b in ((i - 1, j), (i + 1, j), (i, j - 1), (i, j + 1)):
+                    p = a * layout.grid[1] + b
+                    if 0 <= a < layout.grid[0] and 0 <= b < layout.grid[1] and p in side - grown:
+                        grown.add(p)
+                        edge.append(p)
+            corners = [divmod(p, layout.grid[1]) for p in grown]
+            mask = {(CELL * i + a, CELL * j + b) for i, j in corners for a in range(CELL) for b in range(CELL)}
+            overlaps = [len(_box(mask) & _box(one)) / len(_box(mask) | _box(one)) for one in objects]
+            found[0, n, layer] = float(max(overlaps) >= 0.5)
+            found[1, n, layer] = max(len(mask & one) / len(mask | one) for one in objects)
+    return {"corloc": found[0], "mask_iou": found[1]}
+
+
+def _box(pixels: set[tuple[int, ...]]) -> set[tuple[int, int]]:
+    """All pixels of the smallest box around some."""
+    rows, columns = zip(*pixels, strict=True)
+    return {(i, j) for i in range(min(rows), max(rows) + 1) for j in range(min(columns), max(columns) + 1)}
+
+
 def attention(shown: Shown, rows: Sequence[int]) -> Numbers:
     parts = (maps, aligned, distance, dispersion, patterns, rollout, sinks, examples)
     return {f"{p.__name__}.{key}".rstrip("."): value for p in parts for key, value in p(shown, rows).items()}
@@ -405,6 +481,6 @@ REFERENCES: dict[str, Callable[..., Numbers]] = {
     reference.__name__: reference
     for reference in (
         *(maps, distance, dispersion, patterns, aligned, rollout, examples, saliency, attention),
-        *(sinks, tokens, patch_sample, regions, pooled, grams, norm_grams, residual),
+        *(labelled_patches, discovery, sinks, tokens, patch_sample, regions, pooled, grams, norm_grams, residual),
     )
 }

@@ -33,7 +33,7 @@ def chosen(study: Study) -> list[str]:
 
 def test_the_smallest_study(tmp_path: Path) -> None:
     study = parse(tmp_path)
-    assert chosen(study) == ["attention", "features"]
+    assert chosen(study) == ["attention", "features", "tokens"]
     assert [kind for kind, _ in study.data.entries()] == ["images"]
     assert study.data.images[0].path == tmp_path / "photos"
     assert study.out == tmp_path / "runs" / "study"
@@ -101,7 +101,7 @@ def test_init_writes_a_valid_file_and_never_overwrites(
 
 def test_every_commented_kind_of_the_template_is_valid(tmp_path: Path) -> None:
     """Uncommented, the template describes every kind of data."""
-    folders = ("world/imagefolder/val", "imagenet", "roxford5k", "DAVIS", "SPair-71k")
+    folders = ("world/imagefolder/val", "imagenet", "roxford5k", "DAVIS", "SPair-71k", "VOC2012")
     for name in (*folders, "coco/annotations", "coco/val2017"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "coco/annotations/instances_val2017.json").write_text("{}")
@@ -129,7 +129,7 @@ def test_the_papers_study_is_complete(tmp_path: Path) -> None:
     study = read_study(tmp_path / "studies" / "s.toml")
     named = {model.name for model in study.models}
     assert named >= {name for name, entry in CATALOGUE.items() if entry.group == "study"}
-    assert {kind for kind, _ in study.data.entries()} == set(KINDS)
+    assert {kind for kind, _ in study.data.entries()} == set(KINDS) - {"segmentation"}
     assert set(study.protocols) == {"corrected", "paper"}
 
 
@@ -224,10 +224,10 @@ def test_a_study_file_of_the_first_edition_still_works(tmp_path: Path) -> None:
         """
     )
     study = read_study(tmp_path / "old.toml")
-    assert tuple(kind for kind, _ in study.data.entries()) == KINDS
+    assert tuple(kind for kind, _ in study.data.entries()) == KINDS[:6]
     assert {kind: entry.limit for kind, entry in study.data.entries() if entry.limit} == {
         "images": 100, "labelled": 50, "video": 2, "keypoints": 20,
     }  # fmt: skip
-    assert set(chosen(study)) == set(ANALYSES)
+    assert set(chosen(study)) == set(ANALYSES) - {"tokens", "segmentation", "discovery"}
     assert (study.seed, study.skip_limit, study.processes, study.engine) == (3, 5, 2, "local")
     assert study.models[0].weights == tmp_path / "mine.pth"

@@ -25,10 +25,12 @@ from vitscope.data.davis import VideoSet
 from vitscope.data.keypoints import KeypointSet
 from vitscope.data.revisited import RetrievalSet
 from vitscope.data.samples import Annotation, Sample, SampleList
+from vitscope.data.segmentation import SegmentationSet
 from vitscope.features.extraction import Extraction
 from vitscope.features.regions import Regions
 from vitscope.pipeline.registry import ANALYSES, in_protocols
 from vitscope.tasks.keypoints import KeypointStatistic
+from vitscope.tasks.labelled_patches import Patches
 
 PASSED_ON = {KeypointStatistic}  # hands what it sees to the matcher of a drive: it has no state, and is never merged
 
@@ -43,6 +45,10 @@ def _samples() -> SampleList:
     return SampleList(Sample(f"{i}.png", Path(f"{i}.png"), i % 2, (Whole(0),)) for i in range(COUNT))
 
 
+def _categorised() -> SampleList:
+    return SampleList(_samples(), categories=("first", "second"))
+
+
 DATASETS: dict[str, Dataset] = {  # of every kind; nothing in them is read
     "images": ImageSet("images", _samples()),
     "masks": MaskSet("masks", _samples()),
@@ -50,6 +56,7 @@ DATASETS: dict[str, Dataset] = {  # of every kind; nothing in them is read
     "retrieval": RetrievalSet("retrieval", _samples(), _samples(), ()),
     "video": VideoSet("video", ()),
     "keypoints": KeypointSet("keypoints", _samples(), (), ()),
+    "segmentation": SegmentationSet("segmentation", _categorised(), _categorised()),
 }
 
 
@@ -103,6 +110,9 @@ def flatten(result: Any, name: str = "") -> dict[str, Tensor]:
         parts = {part.name: part.result() for part in result.parts} | {"kinds": result.kinds()}
     elif isinstance(result, Regions):
         parts = {key: getattr(result, key) for key in ("features", "category", "image", "outside")}
+    elif isinstance(result, Patches):
+        parts = {key: getattr(result, key) for key in ("image", "classes", "counts")}
+        parts |= {"layers": torch.stack(list(result.layers))} if len(result.image) else {}
     elif is_dataclass(result):
         parts = {field.name: getattr(result, field.name) for field in fields(result)}
     elif isinstance(result, Mapping):

@@ -41,7 +41,7 @@ title = "Untrained"
 path = "world/imagefolder/val"   # written by `vitscope menagerie --out world`: put your own folder here
 limit = 1000
 
-# [data.masks]                   # saliency, object and part clustering: COCO, PartImageNet, or images/ + masks/
+# [data.masks]                   # saliency, discovery, object and part clusters: COCO, PartImageNet, images/ + masks/
 # path = "coco/annotations/instances_val2017.json"
 # images = "coco/val2017"
 
@@ -56,6 +56,9 @@ limit = 1000
 
 # [data.keypoints]               # SPair-71k, or a JSON of pairs
 # path = "SPair-71k"
+
+# [data.segmentation]            # a class for every pixel: VOC, ADE20K, or masks by category
+# path = "VOC2012"
 """
 
 

@@ -15,6 +15,8 @@ def tasks(
     retrieval: list[Path] | None = None,
     davis: list[Path] | None = None,
     spair: list[Path] | None = None,
+    segmentation: list[Path] | None = None,
+    discovery: list[Path] | None = None,
     protocol: Literal["corrected", "paper", "both"] = "corrected",
     probe: bool = True,
     limit: Limit | None = None,
@@ -43,14 +45,19 @@ def tasks(
         Videos: DAVIS-2017 (JPEGImages, Annotations, ImageSets), or a folder of frames with mask.png for the first.
     spair
         Keypoints: SPair-71k (PairAnnotation, JPEGImages, Layout), or a JSON file of pairs.
+    segmentation
+        Images with a class for every pixel: Pascal VOC, ADE20K, or masks by category (COCO, PartImageNet, images/ and
+        masks/), a seeded fifth of which is then asked about.
+    discovery
+        Images with object masks, for discovery without labels: COCO, PartImageNet, or images/ and masks/.
     protocol
         corrected (default), paper (as published, its mistakes included, to compare with published numbers), or both.
         They differ for retrieval, video and keypoints.
     probe
         Fit linear probes too, where there are labelled images.
     limit
-        At most this many labelled images in each of train and val, queries, videos, and keypoint pairs of each
-        category (a seeded choice; the first videos).
+        At most this many labelled images in each of train and val, queries, videos, images with masks, and keypoint
+        pairs of each category (a seeded choice; the first videos).
     masks
         Write predicted masks of all frames and layers: masks/MODEL/PROTOCOL/layer-NN/SEQUENCE/*.png.
     dense
@@ -70,9 +77,11 @@ def tasks(
     from vitscope.report.table_formats import to_csv, to_latex, to_markdown, to_terminal
 
     given = {"labelled": knn, "retrieval": retrieval, "video": davis, "keypoints": spair}
+    given |= {"segmentation": segmentation, "masks": discovery}
     if not any(given.values()):
         raise VitscopeError(
-            "say what to do: --knn DIR, --retrieval DIR, --davis DIR or --spair DIR, or several of them"
+            "say what to do: --knn DIR, --retrieval DIR, --davis DIR, --spair DIR, --segmentation DIR or "
+            "--discovery DIR, or several of them"
         )
     specs = model_options.specs(models)
     seed = model_options.seed

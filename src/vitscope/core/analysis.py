@@ -198,7 +198,7 @@ class Analysis(BaseModel, ABC):
     name: ClassVar[str]
     title: ClassVar[str]  # in a sentence: "k-NN classification"
     domain: ClassVar[str]  # how, what or why
-    kind: ClassVar[str]  # of dataset: images, masks, labelled, retrieval, video, keypoints
+    kind: ClassVar[str]  # of dataset: images, masks, labelled, retrieval, video, keypoints, segmentation
     measures: ClassVar[tuple[Measure, ...]] = ()
     headline: ClassVar[Headline | None] = None  # of a task: larger is better
 

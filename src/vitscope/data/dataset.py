@@ -1,7 +1,7 @@
 """A dataset: typed, named, and able to say what it is, without a single image having been read.
 
-Kinds: images, masks, labelled, retrieval, video, keypoints. One opener per official layout makes each of them, and
-`open_dataset` recognises which is meant. A study may have several of one kind; titles tell them apart.
+Kinds: images, masks, labelled, retrieval, video, keypoints, segmentation. One opener per official layout makes each of
+them, and `open_dataset` recognises which is meant. A study may have several of one kind; titles tell them apart.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from vitscope.data.partimagenet import annotation_files, open_partimagenet
 from vitscope.data.retrieval import open_retrieval
 from vitscope.data.revisited import GROUND_TRUTH, RetrievalSet
 from vitscope.data.samples import SampleList
+from vitscope.data.segmentation import SegmentationSet, open_segmentation
 from vitscope.data.spair import open_keypoints
 
 Place = Path | str
@@ -95,6 +96,16 @@ def keypoints(path: Place, *, title: str = "", limit: int | None = None, seed: i
     return _titled(_limited(open_keypoints(path), limit, seed), title)
 
 
+def segmentation(
+    path: Place, *, images: Place | None = None, title: str = "", limit: int | None = None, seed: int = 0
+) -> SegmentationSet:
+    """Images with a class for every pixel: VOC, ADE20K, or masks by category (COCO, PartImageNet, a mask folder).
+
+    Masks are divided: a seeded fifth of the images is asked about. limit: images of each of the two lists.
+    """
+    return _titled(_limited(open_segmentation(path, images=images, seed=seed), limit, seed), title)
+
+
 OPENERS: dict[str, Callable[..., Dataset]] = {
     "images": images,
     "masks": masks,
@@ -102,6 +113,7 @@ OPENERS: dict[str, Callable[..., Dataset]] = {
     "retrieval": retrieval,
     "video": video,
     "keypoints": keypoints,
+    "segmentation": segmentation,
 }
 
 
@@ -122,6 +134,8 @@ def recognise(root: Path) -> str:
 
     if has("PairAnnotation"):
         return "keypoints"
+    if has("SegmentationClass") or has("images/training", "annotations/training"):
+        return "segmentation"
     if has("JPEGImages", "Annotations") or (root / "mask.png").is_file():
         return "video"
     if any(True for _ in root.glob(GROUND_TRUTH)):

@@ -12,17 +12,21 @@ from vitscope.core.analysis import Analysis
 from vitscope.core.errors import VitscopeError
 from vitscope.features.analysis import Features
 from vitscope.features.objects import Objects
+from vitscope.features.pictures import Pictures
 from vitscope.features.token_analysis import Tokens
+from vitscope.tasks.discovery import Discovery
 from vitscope.tasks.keypoints import Keypoints
 from vitscope.tasks.knn import Knn
 from vitscope.tasks.linear_probe import Probe
 from vitscope.tasks.retrieval import Retrieval
+from vitscope.tasks.segmentation import Segmentation
 from vitscope.tasks.video_segmentation import Video
 
-ANALYSES: dict[str, type[Analysis]] = {
-    kind.name: kind
-    for kind in (Attention, Features, Tokens, Saliency, Objects, Knn, Probe, Retrieval, Video, Keypoints)
-}
+_SHIPPED: tuple[type[Analysis], ...] = (
+    *(Attention, Features, Tokens, Pictures, Saliency, Objects),
+    *(Knn, Probe, Retrieval, Video, Keypoints, Segmentation, Discovery),
+)
+ANALYSES: dict[str, type[Analysis]] = {kind.name: kind for kind in _SHIPPED}
 
 
 def register(kind: type[Analysis]) -> type[Analysis]:

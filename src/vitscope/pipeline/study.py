@@ -113,6 +113,10 @@ class MaskEntry(DataEntry):
     )
 
 
+class SegmentationEntry(DataEntry):
+    images: Path | None = Field(None, description="Folder of the images, where annotations lie elsewhere")
+
+
 def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, dict) else value
 
@@ -135,6 +139,9 @@ class Data(Strict):
     )
     keypoints: Annotated[list[DataEntry], BeforeValidator(_as_list)] = Field(
         [], description="SPair-71k, or a JSON of pairs"
+    )
+    segmentation: Annotated[list[SegmentationEntry], BeforeValidator(_as_list)] = Field(
+        [], description="A class for every pixel: VOC, ADE20K, or masks by category"
     )
 
     def entries(self) -> Iterator[tuple[str, DataEntry]]:
