@@ -388,6 +388,11 @@ def tokens(shown: Shown, rows: Sequence[int], block: int, **_: Any) -> Numbers:
     return numbers
 
 
+def example_tokens(shown: Shown, rows: Sequence[int]) -> Numbers:
+    first = [row for row in rows if row < 6]
+    return {"0": shown.tokens[first][:, :, shown.shape.layout.prefix :].half(), "1": shown.images[first]}
+
+
 def patch_sample(shown: Shown, rows: Sequence[int], images: int, each: int) -> Numbers:
     layout, kept = shown.shape.layout, []
     each = min(each, layout.spatial)
@@ -481,6 +486,18 @@ REFERENCES: dict[str, Callable[..., Numbers]] = {
     reference.__name__: reference
     for reference in (
         *(maps, distance, dispersion, patterns, aligned, rollout, examples, saliency, attention),
-        *(labelled_patches, discovery, sinks, tokens, patch_sample, regions, pooled, grams, norm_grams, residual),
+        *(
+            labelled_patches,
+            discovery,
+            example_tokens,
+            sinks,
+            tokens,
+            patch_sample,
+            regions,
+            pooled,
+            grams,
+            norm_grams,
+            residual,
+        ),
     )
 }

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 COUNT = 6  # example images of a study
 WIDEST = 160  # pixels of a kept image
 COMPONENTS = 4  # one tells foreground from background, three are red, green and blue
+DARKEST = 48  # of 255: black is the background's alone
 EDGES = (0.02, 0.98)  # quantiles of the foreground that become the darkest and the brightest
 
 
@@ -68,7 +69,7 @@ def as_colours(components: Tensor) -> Tensor:
     inside = components[front][:, 1:]
     low, high = torch.quantile(inside, torch.tensor(EDGES, dtype=inside.dtype), dim=0)
     scaled = (components[..., 1:] - low) / (high - low).clamp_min(1e-12)
-    colours: Tensor = scaled.clamp(0, 1) * 255 * front.unsqueeze(-1)
+    colours: Tensor = (DARKEST + (255 - DARKEST) * scaled.clamp(0, 1)) * front.unsqueeze(-1)
     return colours.round().to(torch.uint8)
 
 

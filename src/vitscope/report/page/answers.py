@@ -12,11 +12,13 @@ from matplotlib.figure import Figure
 
 from vitscope.core.results import Results
 from vitscope.pipeline.best_layers import best_layers
+from vitscope.report.feature_pictures import pca_pictures
 from vitscope.report.page.models import PageModel
 from vitscope.report.style import styled
 from vitscope.report.tasks_pictures import answer_pictures
 
 MANY = 40  # figures at full size; more of them are drawn smaller, so that the page stays small
+SOME = 8  # mosaics at full size
 DPI = (48, 100)  # smallest and full size
 
 
@@ -42,6 +44,14 @@ def answer_data(results: Results, models: Sequence[PageModel]) -> list[dict[str,
                 | {"model": None if video else position.get(answer.which)}
             )
     return found
+
+
+def feature_pictures(results: Results) -> list[dict[str, str]]:
+    """Mosaics of the principal components of patch tokens: what each shows, and the image."""
+    with styled():
+        shown = list(pca_pictures(results))
+        dpi = max(DPI[0], DPI[1] * min(1.0, math.sqrt(SOME / max(len(shown), 1))))
+        return [{"title": one.title, "image": _uri(one.figure, dpi)} for one in shown]
 
 
 def _uri(figure: Figure, dpi: float) -> str:
