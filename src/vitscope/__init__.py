@@ -28,6 +28,7 @@ _HOMES = {  # what is imported when it is asked for, so that `vitscope --help` n
     "vitscope.attention.analysis": ("Attention",),
     "vitscope.attention.saliency": ("Saliency",),
     "vitscope.features.analysis": ("Features",),
+    "vitscope.features.calibration": ("Calibration",),
     "vitscope.features.extraction": ("load_features",),
     "vitscope.features.objects": ("Objects",),
     "vitscope.features.pictures": ("Pictures",),
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from vitscope.data.openers import segmentation as segmentation
     from vitscope.data.openers import video as video
     from vitscope.features.analysis import Features as Features
+    from vitscope.features.calibration import Calibration as Calibration
     from vitscope.features.extraction import load_features as load_features
     from vitscope.features.objects import Objects as Objects
     from vitscope.features.pictures import Pictures as Pictures

@@ -157,7 +157,13 @@ def test_plans_of_nothing_or_of_the_same_twice_are_refused(photos: Path) -> None
 
 
 def test_default_analyses_are_those_that_the_data_allow() -> None:
-    assert {a.name for a in default_analyses({"images"})} == {"attention", "features", "tokens", "pictures"}
+    assert {a.name for a in default_analyses({"images"})} == {
+        "attention",
+        "features",
+        "calibration",
+        "tokens",
+        "pictures",
+    }
     assert [a.name for a in default_analyses({"labelled"}, names={"probe", "video"})] == ["probe"]
 
 

@@ -7,15 +7,18 @@ in memory alone; the others, and what is computed beside the networks, go by the
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from vitscope.core.analysis import BATCH, Drive, Stream
 from vitscope.core.device import choose_device
+from vitscope.features.pictures import COUNT as EXAMPLES
 from vitscope.features.pooling import DTYPES
 from vitscope.models.registry import build
+from vitscope.models.shape import ModelShape
 from vitscope.models.spec import LoadedSpec, Spec
 from vitscope.pipeline.plan import Plan, WatchedPass
 from vitscope.pipeline.store import Store
@@ -23,6 +26,20 @@ from vitscope.pipeline.store import Store
 WATCHING = 1.35  # decoding and statistics on top of the forward pass
 PROCESS = 700 << 20  # bytes of Python with its libraries
 PER_HEAD = 17_000_000 / 144  # bytes of sums per head and shard of attention, at 196 patches: the canvases of its groups
+
+
+def _patches(shape: ModelShape, each: int | None) -> int:
+    return shape.layout.spatial if each is None else min(each, shape.layout.spatial)
+
+
+# What some statistics keep of each image, in bytes, by their settings.
+PER_IMAGE: dict[str, Callable[[ModelShape, dict[str, Any]], float]] = {
+    "tokens": lambda s, how: s.depth * (s.layout.tokens * DTYPES[how["dtype"]].itemsize + 28),
+    "patch_sample": lambda s, how: _patches(s, how["each"]) * s.depth * s.width * 4,
+    "example_tokens": lambda s, _: s.layout.spatial * (s.depth * s.width * 2 + 3 * s.patch[0] * s.patch[1]),
+    "labelled_patches": lambda s, how: _patches(s, how["each"]) * (s.depth * s.width * 2 + 4 * how["classes"] + 16),
+    "discovery": lambda s, _: 16 * s.depth,
+}
 
 
 @dataclass(frozen=True)
@@ -101,6 +118,9 @@ def _bytes(one: WatchedPass, spec: Spec) -> float:
         elif watch.statistic.name == "regions":
             regions = sum(len(sample.annotations) for sample in one.what.samples)
             total += regions * shape.depth * shape.width * 4
+        elif watch.statistic.name in PER_IMAGE:
+            images = min(count, settings.get("images", EXAMPLES if watch.statistic.name == "example_tokens" else count))
+            total += images * PER_IMAGE[watch.statistic.name](shape, settings)
         else:
             total += count * shape.depth * 300 + shards * 1e5
     return total

@@ -11,6 +11,7 @@ from vitscope.attention.saliency import Saliency
 from vitscope.core.analysis import Analysis
 from vitscope.core.errors import VitscopeError
 from vitscope.features.analysis import Features
+from vitscope.features.calibration import Calibration
 from vitscope.features.objects import Objects
 from vitscope.features.pictures import Pictures
 from vitscope.features.token_analysis import Tokens
@@ -23,7 +24,7 @@ from vitscope.tasks.segmentation import Segmentation
 from vitscope.tasks.video_segmentation import Video
 
 _SHIPPED: tuple[type[Analysis], ...] = (
-    *(Attention, Features, Tokens, Pictures, Saliency, Objects),
+    *(Attention, Features, Calibration, Tokens, Pictures, Saliency, Objects),
     *(Knn, Probe, Retrieval, Video, Keypoints, Segmentation, Discovery),
 )
 ANALYSES: dict[str, type[Analysis]] = {kind.name: kind for kind in _SHIPPED}
