@@ -1,4 +1,4 @@
-"""The paper's findings, checked on a study's results: each holds, does not hold or is not testable here, and why.
+"""The paper's findings, and some since, checked on a study's results: each holds, does not, or is not testable here.
 
 One file per finding (or per pair that shares numbers); `thresholds.py` is the one table of what counts as much.
 """
@@ -20,10 +20,11 @@ from vitscope.findings.no_single_best import F10
 from vitscope.findings.offset_heads import F2
 from vitscope.findings.outcome import Finding, Verdict
 from vitscope.findings.purity import F7
+from vitscope.findings.since import N1, N2, N3, N4
 from vitscope.findings.tables import PAPER, Study
 from vitscope.findings.thresholds import THRESHOLDS, Thresholds
 
-CLAIMS: tuple[Claim, ...] = (F1, F2, F3, F4, F5, F6, F7, F8, F9, F10, F11)
+CLAIMS: tuple[Claim, ...] = (F1, F2, F3, F4, F5, F6, F7, F8, F9, F10, F11, N1, N2, N3, N4)
 
 
 def evaluate_findings(

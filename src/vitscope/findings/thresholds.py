@@ -48,6 +48,10 @@ class Thresholds:
         1 / 6, "of the depth, at either end: a boundary there sets a block or two apart, it does not divide a network"
     )
     cross_margin: float = _because(0.05, "CKA of early with late layers above early with middle ones: an X, not noise")
+    sink_factor: float = _because(2.0, "times the sink of the others: less differs from one image set to the next")
+    position_margin: float = _because(0.05, "of the variance of patch tokens: a twentieth more is position")
+    nmi_margin: float = _because(0.03, "in normalised mutual information: the range that late layers span is some 0.3")
+    cls_self_margin: float = _because(0.05, "of CLS's attention: a twentieth more stays on itself")
 
 
 THRESHOLDS = Thresholds()

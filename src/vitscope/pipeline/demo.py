@@ -46,6 +46,7 @@ def demo_study(out: Path, *, progress: Progress = silent) -> Study:
             "retrieval": {"path": str(world / "individuals"), "title": "menagerie individuals"},
             "video": {"path": str(world / "davis"), "title": "menagerie videos"},
             "keypoints": {"path": str(world / "spair"), "title": "menagerie pairs"},
+            "segmentation": {"path": str(world / "partimagenet"), "title": "menagerie parts"},
         },
     }
     return parse_study(values, out.resolve(), "demo")

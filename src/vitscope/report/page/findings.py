@@ -55,6 +55,13 @@ def _interval(evidence: Evidence) -> str:
     return f"{number(evidence.low)}–{number(evidence.high)}"
 
 
+def _tally(cards: Sequence[FindingCard], whose: str) -> str:
+    tally = {css: sum(card.css == css for card in cards) for css in CLASSES.values()}
+    hold, fail, rest = tally["holds"], tally["fails"], tally["untestable"]
+    text = f"Of {count(len(cards), 'finding')} {whose}, {hold} {'holds' if hold == 1 else 'hold'} here, {fail} "
+    return text + f"{'does' if fail == 1 else 'do'} not, and {rest} cannot be tested with what this study has."
+
+
 def findings_sentence(cards: Sequence[FindingCard]) -> str:
     """
     >>> findings_sentence([])
@@ -62,10 +69,9 @@ def findings_sentence(cards: Sequence[FindingCard]) -> str:
     """
     if not cards:
         return "No finding was checked in this study."
-    tally = {css: sum(card.css == css for card in cards) for css in CLASSES.values()}
-    hold, fail, rest = tally["holds"], tally["fails"], tally["untestable"]
-    text = f"Of {count(len(cards), 'finding')} of the paper, {hold} {'holds' if hold == 1 else 'hold'} here, {fail} "
-    text += f"{'does' if fail == 1 else 'do'} not, and {rest} cannot be tested with what this study has."
+    newer = [card for card in cards if card.key.startswith("N")]
+    groups = {"of the paper": [card for card in cards if card not in newer], "since then": newer}
+    text = " ".join(_tally(some, whose) for whose, some in groups.items() if some)
     changed = [card.key for card in cards if card.changes]
     if changed:
         text += f" Under the paper's own protocol the verdict changes for {', '.join(changed)}."
