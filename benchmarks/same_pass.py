@@ -12,6 +12,7 @@ import torch
 from benchmarks.attention import images
 from benchmarks.timing import Row, architecture
 from vitscope.attention.analysis import AllAttention
+from vitscope.attention.writes import WriteStatistic
 from vitscope.core.analysis import BATCH
 from vitscope.features.tokens import PatchSample, TokenStatistic
 from vitscope.models import load_model
@@ -42,19 +43,20 @@ def rows(quick: bool = False) -> Iterator[Row]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     backbone = load_model(architecture(quick))
-    bare, added, parts = [], [], {"sinks": 0.0, "tokens": 0.0}
+    bare, added, parts = [], [], dict[str, float]()
     for turn in range(2 if quick else 6):
         batch = images(backbone, BATCH)
         start = time.process_time()
         with torch.no_grad():
             backbone.module.forward_features(backbone.preprocessing.normalise(batch.images))  # type: ignore[operator]
         seconds = time.process_time() - start
-        sinks, tokens = Stopwatch(), Stopwatch()
+        sinks, tokens, writes = Stopwatch(), Stopwatch(), Stopwatch()
         study = AllAttention.of(backbone.shape)
         sinks.of(study.sinks, "see", "end")
         statistics = [
             study,
             tokens.of(TokenStatistic(backbone.layout, backbone.depth, block=BATCH), "tokens", "end"),
+            writes.of(WriteStatistic(backbone.layout, backbone.heads), "writes", "end"),
             tokens.of(PatchSample(backbone.layout, backbone.depth, images=1024, each=1), "tokens", "end"),
         ]
         for statistic in statistics:
@@ -64,10 +66,10 @@ def rows(quick: bool = False) -> Iterator[Row]:
             statistic.end()
         if turn:  # the first warms up
             bare.append(seconds)
-            added.append(sinks.seconds + tokens.seconds)
-            parts = {"sinks": sinks.seconds, "tokens": tokens.seconds}
+            added.append(sinks.seconds + tokens.seconds + writes.seconds)
+            parts = {"sinks": sinks.seconds, "tokens": tokens.seconds, "writes": writes.seconds}
     torch.set_num_threads(threads)
     note = f"CPU time, 1 thread, median of {len(bare)}, bare {median(bare):.2f} s a batch of {BATCH}; "
     note += ", ".join(f"{name} {1000 * seconds:.0f} ms" for name, seconds in parts.items())
-    yield Row("sinks, norms, cosines, position, frequency, spectrum: added / bare forward",
+    yield Row("sinks, norms, cosines, position, frequency, spectrum, head writes / bare forward",
               median(added) / median(bare), 0.05, note=note)  # fmt: skip

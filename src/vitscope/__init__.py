@@ -27,6 +27,7 @@ _HOMES = {  # what is imported when it is asked for, so that `vitscope --help` n
     "vitscope.pipeline.registry": ("register",),
     "vitscope.attention.analysis": ("Attention",),
     "vitscope.attention.saliency": ("Saliency",),
+    "vitscope.attention.writes": ("HeadWrites",),
     "vitscope.features.analysis": ("Features",),
     "vitscope.features.calibration": ("Calibration",),
     "vitscope.features.extraction": ("load_features",),
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from vitscope.api import load_results as load_results
     from vitscope.attention.analysis import Attention as Attention
     from vitscope.attention.saliency import Saliency as Saliency
+    from vitscope.attention.writes import HeadWrites as HeadWrites
     from vitscope.core.analysis import Analysis as Analysis
     from vitscope.core.errors import VitscopeError as VitscopeError
     from vitscope.core.results import Results as Results

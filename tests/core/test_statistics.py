@@ -148,7 +148,7 @@ def test_an_image_counted_twice_is_an_error(watch: Watch) -> None:
 @every_statistic
 def test_nothing_that_is_seen_is_written_into(watch: Watch, shape: ModelShape) -> None:
     shown = random_signals(shape)
-    names = ("attention", "tokens", "norms", "skip", "branch", "images")
+    names = ("attention", "tokens", "norms", "skip", "branch", "images", "mixed", "weight")
     before = {name: getattr(shown, name).clone() for name in names}
     masks = [annotations.coverage.clone() for annotations in shown.annotations]
     statistic = watch.make(shape)

@@ -35,6 +35,9 @@ class Recorder:
     def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None:
         self.seen["branches"].append((layer, part, skip.clone(), branch.clone()))
 
+    def writes(self, layer: int, mixed: Tensor, weight: Tensor) -> None:
+        self.seen["writes"].append((layer, mixed.clone(), weight.clone()))
+
 
 def make(name: str, size: int | tuple[int, int], **options: Any) -> Backbone:
     torch.manual_seed(0)
@@ -90,6 +93,9 @@ def test_every_family_is_seen_completely(
     for layer in range(3):
         (_, _, skip, attention), (_, _, after, mlp) = recorder.seen["branches"][2 * layer : 2 * layer + 2]
         torch.testing.assert_close(after, skip + attention)
+        _, mixed, weight = recorder.seen["writes"][layer]
+        rest = attention - mixed @ weight.T  # the projection's bias, the same for every token
+        torch.testing.assert_close(rest, rest[:1, :1].expand_as(rest), rtol=1e-3, atol=1e-5)
         torch.testing.assert_close(recorder.seen["tokens"][layer][1], after + mlp)
     assert [(layer, part) for layer, part, _ in recorder.seen["norms"][:2]] == [(0, "attention"), (0, "mlp")]
 

@@ -388,6 +388,15 @@ def tokens(shown: Shown, rows: Sequence[int], block: int, **_: Any) -> Numbers:
     return numbers
 
 
+def writes(shown: Shown, rows: Sequence[int]) -> Numbers:
+    mixed, weight, layout = shown.mixed[list(rows)].double(), shown.weight.double(), shown.shape.layout
+    heads = [mixed[..., 2 * h : 2 * h + 2] @ weight[..., 2 * h : 2 * h + 2].mT for h in range(shown.shape.heads)]
+    norms = torch.stack([head.norm(dim=-1) for head in heads], -1)  # (n, L, T, H)
+    shares = norms / norms.sum(-1, keepdim=True)
+    numbers = {"patches": shares[:, :, range(layout.prefix, layout.tokens, 4)].mean(2)}
+    return numbers | ({"cls": shares[:, :, 0]} if layout.has_cls else {})
+
+
 def example_tokens(shown: Shown, rows: Sequence[int]) -> Numbers:
     first = [row for row in rows if row < 6]
     return {"0": shown.tokens[first][:, :, shown.shape.layout.prefix :].half(), "1": shown.images[first]}
@@ -487,6 +496,7 @@ REFERENCES: dict[str, Callable[..., Numbers]] = {
     for reference in (
         *(maps, distance, dispersion, patterns, aligned, rollout, examples, saliency, attention),
         *(
+            writes,
             labelled_patches,
             discovery,
             example_tokens,

@@ -36,7 +36,7 @@ def test_dry_run_writes_nothing(
     )
     main(["run", "s.toml", "--dry-run"])
     text = capsys.readouterr().out
-    assert "7 jobs to do" in text  # two shards and five analyses
+    assert "8 jobs to do" in text  # two shards and six analyses
     assert "72" in text
     assert not (tmp_path / "out").exists()
 

@@ -159,6 +159,7 @@ def test_plans_of_nothing_or_of_the_same_twice_are_refused(photos: Path) -> None
 def test_default_analyses_are_those_that_the_data_allow() -> None:
     assert {a.name for a in default_analyses({"images"})} == {
         "attention",
+        "writes",
         "features",
         "calibration",
         "tokens",

@@ -33,7 +33,7 @@ def chosen(study: Study) -> list[str]:
 
 def test_the_smallest_study(tmp_path: Path) -> None:
     study = parse(tmp_path)
-    assert chosen(study) == ["attention", "features", "calibration", "tokens", "pictures"]
+    assert chosen(study) == ["attention", "writes", "features", "calibration", "tokens", "pictures"]
     assert [kind for kind, _ in study.data.entries()] == ["images"]
     assert study.data.images[0].path == tmp_path / "photos"
     assert study.out == tmp_path / "runs" / "study"
@@ -228,6 +228,8 @@ def test_a_study_file_of_the_first_edition_still_works(tmp_path: Path) -> None:
     assert {kind: entry.limit for kind, entry in study.data.entries() if entry.limit} == {
         "images": 100, "labelled": 50, "video": 2, "keypoints": 20,
     }  # fmt: skip
-    assert set(chosen(study)) == set(ANALYSES) - {*("calibration", "tokens", "pictures", "segmentation", "discovery")}
+    assert set(chosen(study)) == set(ANALYSES) - {
+        *("writes", "calibration", "tokens", "pictures", "segmentation", "discovery")
+    }
     assert (study.seed, study.skip_limit, study.processes, study.engine) == (3, 5, 2, "local")
     assert study.models[0].weights == tmp_path / "mine.pth"

@@ -44,6 +44,8 @@ class Shown:
     norms: Tensor  # (n, L, part, T, D)
     skip: Tensor  # (n, L, part, T, D)
     branch: Tensor  # (n, L, part, T, D)
+    mixed: Tensor  # (n, L, T, H * d)
+    weight: Tensor  # (L, D, H * d)
     images: Tensor  # uint8 (n, 3, h, w)
     annotations: tuple[BatchAnnotations, ...]
 
@@ -70,6 +72,8 @@ class Shown:
                 if "branches" in statistic.wants:
                     both = self.skip[rows, layer, number], self.branch[rows, layer, number]
                     statistic.branches(layer, part, *both)
+            if "writes" in statistic.wants:
+                statistic.writes(layer, self.mixed[rows, layer], self.weight[layer])
             if "tokens" in statistic.wants:
                 statistic.tokens(layer, self.tokens[rows, layer])
         statistic.end()
@@ -94,6 +98,8 @@ def random_signals(shape: ModelShape, n: int = COUNT) -> Shown:
         skip=normal(n, shape.depth, 2, length, width) + offset,
         branch=normal(n, shape.depth, 2, length, width) + offset,
         images=pixels,
+        mixed=normal(n, shape.depth, length, 2 * shape.heads),
+        weight=normal(shape.depth, width, 2 * shape.heads),
         annotations=tuple(_regions(i, (h, w)) for i in range(n)),
     )
 

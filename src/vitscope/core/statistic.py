@@ -100,6 +100,8 @@ class Statistic(ABC):
 
     def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None: ...
 
+    def writes(self, layer: int, mixed: Tensor, weight: Tensor) -> None: ...
+
     # -- state -------------------------------------------------------------------------------------------------
 
     def add(self, name: str, value: Tensor) -> None:

@@ -101,6 +101,8 @@ class _Placer:
 
     def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None: ...
 
+    def writes(self, layer: int, mixed: Tensor, weight: Tensor) -> None: ...
+
 
 def whole_features(backbone: Backbone, picture: Image.Image, *, dtype: torch.dtype = torch.float32) -> Tensor:
     """Tokens of every layer of the whole image in one pass at the network's own input size: (L, h, w, D) of `dtype`.

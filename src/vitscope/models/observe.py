@@ -28,6 +28,8 @@ class Onlooker:
 
     def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None: ...
 
+    def writes(self, layer: int, mixed: Tensor, weight: Tensor) -> None: ...
+
 
 def observe(
     backbone: Backbone,

@@ -15,7 +15,7 @@ from vitscope.models.trace import attention_module, check_observable, trace
 
 @dataclass(frozen=True)
 class ModelShape:
-    """signals: what it shows beside attention and tokens, of "norms" and "branches"; not all variants have both."""
+    """signals: what it shows beside attention and tokens: "norms", "branches", "writes"; not all variants have all."""
 
     layout: TokenLayout
     depth: int
@@ -23,7 +23,7 @@ class ModelShape:
     width: int
     patch: tuple[int, int]  # (height, width) in pixels
     parameters: int
-    signals: tuple[str, ...] = ("norms", "branches")
+    signals: tuple[str, ...] = ("norms", "branches", "writes")
 
 
 def shape_of(module: nn.Module, name: str, size: tuple[int, int]) -> ModelShape:
@@ -66,11 +66,11 @@ def layout_of(module: nn.Module, name: str, size: tuple[int, int]) -> TokenLayou
 
 
 def visible_signals(module: nn.Module, layout: TokenLayout, size: tuple[int, int]) -> tuple[str, ...]:
-    """Which of "norms" and "branches" a model shows, found by asking for them once."""
+    """Which of "norms", "branches" and "writes" a model shows, found by asking for them once."""
     parameter = next(module.parameters(), torch.empty(0))
     blank = torch.zeros(1, 3, *size, device=parameter.device)
     seen = []
-    for signal in ("norms", "branches"):
+    for signal in ("norms", "branches", "writes"):
         try:
             trace(module, blank, [_Blind(frozenset({signal}))], layout=layout)
         except UnsupportedModel:
@@ -92,3 +92,5 @@ class _Blind:
     def norms(self, layer: int, part: str, x: Tensor) -> None: ...
 
     def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None: ...
+
+    def writes(self, layer: int, mixed: Tensor, weight: Tensor) -> None: ...

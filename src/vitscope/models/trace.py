@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from vitscope.core.errors import UnsupportedModel
 from vitscope.models.layout import TokenLayout
 
-SIGNALS = frozenset({"attention", "tokens", "norms", "branches"})
+SIGNALS = frozenset({"attention", "tokens", "norms", "branches", "writes"})
 PARTS = ("attention", "mlp")
 
 
@@ -39,6 +39,10 @@ class Observer(Protocol):
 
     def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None:
         """What the residual connection carries and what the attention or MLP branch adds, (B, T, D) each."""
+
+    def writes(self, layer: int, mixed: Tensor, weight: Tensor) -> None:
+        """mixed: (B, T, H * d), the outputs of all heads side by side; weight: (D, H * d), which writes them into the
+        residual stream, layer scale included: the sum of all writes is mixed @ weight.T."""
 
 
 def attention_module(block: nn.Module) -> nn.Module:
@@ -103,7 +107,8 @@ def _notifier(
     def notify(signal: str, layer: int, part: str, tensors: tuple[Tensor, ...]) -> None:
         calls[signal, layer, part] += 1
         expected = layout.tokens
-        if any(t.shape[-2] != expected for t in tensors) or (
+        shown = tensors[:1] if signal == "writes" else tensors  # the other is a weight
+        if any(t.shape[-2] != expected for t in shown) or (
             signal == "attention" and (tensors[0].ndim != 4 or tensors[0].shape[-1] != expected)
         ):
             raise UnsupportedModel(
@@ -114,7 +119,7 @@ def _notifier(
         for observer in observers:
             if signal not in observer.wants:
                 continue
-            if signal in ("attention", "tokens"):
+            if signal in ("attention", "tokens", "writes"):
                 getattr(observer, signal)(layer, *tensors)
             else:
                 getattr(observer, signal)(layer, part, *tensors)
@@ -162,6 +167,18 @@ def _attach(block: nn.Module, layer: int, wanted: frozenset[str], notify: Notify
         handles.append(block.register_forward_pre_hook(see_input))
         handles.append(block.drop_path1.register_forward_hook(see_attention_branch))  # type: ignore[union-attr]
         handles.append(block.drop_path2.register_forward_hook(see_mlp_branch))  # type: ignore[union-attr]
+    if "writes" in wanted:
+        attention = attention_module(block)
+        _require(attention, ("proj",), "what its heads write", name)
+        projection: Any = attention.proj
+        weight = projection.weight.detach()
+        scale = getattr(getattr(block, "ls1", None), "gamma", getattr(block, "gamma_1", None))
+        weight = weight if scale is None else weight * scale.detach().unsqueeze(1)
+
+        def see_writes(_m: nn.Module, args: tuple[Tensor, ...]) -> None:
+            notify("writes", layer, "", (args[0].detach(), weight))
+
+        handles.append(projection.register_forward_pre_hook(see_writes))
     if "tokens" in wanted:
 
         def see_tokens(_m: nn.Module, _a: Any, out: Tensor) -> None:

@@ -8,6 +8,7 @@ from importlib.metadata import entry_points
 
 from vitscope.attention.analysis import Attention
 from vitscope.attention.saliency import Saliency
+from vitscope.attention.writes import HeadWrites
 from vitscope.core.analysis import Analysis
 from vitscope.core.errors import VitscopeError
 from vitscope.features.analysis import Features
@@ -24,7 +25,7 @@ from vitscope.tasks.segmentation import Segmentation
 from vitscope.tasks.video_segmentation import Video
 
 _SHIPPED: tuple[type[Analysis], ...] = (
-    *(Attention, Features, Calibration, Tokens, Pictures, Saliency, Objects),
+    *(Attention, HeadWrites, Features, Calibration, Tokens, Pictures, Saliency, Objects),
     *(Knn, Probe, Retrieval, Video, Keypoints, Segmentation, Discovery),
 )
 ANALYSES: dict[str, type[Analysis]] = {kind.name: kind for kind in _SHIPPED}

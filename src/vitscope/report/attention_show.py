@@ -44,6 +44,8 @@ class PictureMaps:
 
     def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None: ...
 
+    def writes(self, layer: int, mixed: Tensor, weight: Tensor) -> None: ...
+
     def rollouts(self) -> Tensor:
         """(L, N)."""
         source = torch.zeros(self.layout.tokens)

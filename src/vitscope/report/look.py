@@ -48,6 +48,8 @@ class PhotoTokens:
 
     def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None: ...
 
+    def writes(self, layer: int, mixed: Tensor, weight: Tensor) -> None: ...
+
 
 @dataclass(frozen=True)
 class Point:

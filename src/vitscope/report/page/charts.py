@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vitscope.report.page.curves import CurveChart, Measure
-from vitscope.report.page.token_charts import ALIKE, NORMS, SINKS, SPECTRUM
+from vitscope.report.page.token_charts import ALIKE, NORMS, SINKS, SPECTRUM, WRITES
 
 TOKENS = {
     "cls": "CLS token",
@@ -113,6 +113,7 @@ HOW = (
         variants={"cls": "from CLS", "spatial": "from spatial tokens", "centre": "from the centre token"},
     ),
     SINKS,
+    WRITES,
 )
 
 WHAT = (

@@ -50,6 +50,22 @@ SINKS = CurveChart(
     variants={"patch": "a patch", "cls": "CLS", "register": "a register"},
 )
 
+WRITES = CurveChart(
+    "writes",
+    "Which heads write",
+    {
+        "head_write": Measure(
+            "share of what heads write",
+            "norm of a head's write / sum over the heads of its layer",
+            "Every dot is one head. Where dots lie together, heads of a layer add equally much to the stream; a "
+            "dot far above the others is a head that does most of the work, and one near zero could be left out.",
+            say="none",
+        ),
+    },
+    roles=("images",),
+    variants={"cls": "into CLS", "patches": "into patches"},
+)
+
 NORMS = CurveChart(
     "norms",
     "Tokens that grow out of proportion",
