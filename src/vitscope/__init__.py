@@ -40,6 +40,7 @@ _HOMES = {  # what is imported when it is asked for, so that `vitscope --help` n
     "vitscope.tasks.video_segmentation": ("Video",),
     "vitscope.tasks.keypoints": ("Keypoints",),
     "vitscope.tasks.segmentation": ("Segmentation",),
+    "vitscope.tasks.robustness": ("Robustness",),
     "vitscope.tasks.discovery": ("Discovery",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from vitscope.tasks.knn import Knn as Knn
     from vitscope.tasks.linear_probe import Probe as Probe
     from vitscope.tasks.retrieval import Retrieval as Retrieval
+    from vitscope.tasks.robustness import Robustness as Robustness
     from vitscope.tasks.segmentation import Segmentation as Segmentation
     from vitscope.tasks.video_segmentation import Video as Video
 

@@ -79,6 +79,26 @@ def test_a_class_that_nobody_shows_has_no_part_in_the_mean() -> None:
     assert SegmentationScores(right, told, true).miou()[0].tolist() == [0.5]
 
 
+def test_the_interval_of_the_mean_covers_other_images() -> None:
+    """Images that share nothing but their odds: told and true classes agree in three of four pixels."""
+    generator = torch.Generator().manual_seed(0)
+
+    def draw(images: int) -> SegmentationScores:
+        true = torch.randint(0, 3, (images, 40), generator=generator)
+        told = torch.where(torch.rand(images, 40, generator=generator) < 0.75, true, (true + 1) % 3)
+
+        def pixels(x: Tensor) -> Tensor:
+            return F.one_hot(x, 3).double().sum(1)
+
+        right = (F.one_hot(true, 3) * F.one_hot(told, 3)).double().sum(1)
+        return SegmentationScores(right.unsqueeze(1), pixels(told).unsqueeze(1), pixels(true))
+
+    truth = draw(20000).miou()[0].item()
+    assert truth == pytest.approx(0.75 / 1.25, abs=0.005)  # right / (told + true - right), alike for all classes
+    ends = [draw(30).miou()[1].flatten().tolist() for _ in range(100)]
+    assert 88 <= sum(low <= truth <= high for low, high in ends) <= 99
+
+
 def test_the_smallest_region_that_holds_a_pixel_has_it() -> None:
     coverage = torch.zeros(3, 4, 4, dtype=torch.uint8)
     coverage[0, :2] = 255  # a body

@@ -19,6 +19,7 @@ def tasks(
     discovery: list[Path] | None = None,
     protocol: Literal["corrected", "paper", "both"] = "corrected",
     probe: bool = True,
+    robustness: bool = False,
     limit: Limit | None = None,
     masks: bool = False,
     dense: bool = True,
@@ -55,6 +56,8 @@ def tasks(
         They differ for retrieval, video and keypoints.
     probe
         Fit linear probes too, where there are labelled images.
+    robustness
+        Ask the labelled task about corrupted images too (six corruptions, three strengths: 18 further passes).
     limit
         At most this many labelled images in each of train and val, queries, videos, images with masks, and keypoint
         pairs of each category (a seeded choice; the first videos).
@@ -92,7 +95,8 @@ def tasks(
     protocols = ("corrected", "paper") if protocol == "both" else (protocol,)
     analyses: list[Analysis] = []
     for name, task in ANALYSES.items():
-        if task.domain == "why" and (probe or name != "probe"):
+        left_out = {"probe": not probe, "robustness": not robustness}
+        if task.domain == "why" and not left_out.get(name, task.asked_for):
             settings = {key: value for key, value in wanted.items() if key in task.model_fields}
             analyses += in_protocols(task, protocols, **settings)
     export = (lambda plan, store: export_masks(plan, store, out / "masks")) if masks else None

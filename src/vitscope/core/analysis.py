@@ -201,6 +201,7 @@ class Analysis(BaseModel, ABC):
     kind: ClassVar[str]  # of dataset: images, masks, labelled, retrieval, video, keypoints, segmentation
     measures: ClassVar[tuple[Measure, ...]] = ()
     headline: ClassVar[Headline | None] = None  # of a task: larger is better
+    asked_for: ClassVar[bool] = False  # done only where it is asked for by name: it costs much more than the others
 
     @property
     def digest(self) -> str:

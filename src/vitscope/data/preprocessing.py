@@ -10,6 +10,7 @@ from PIL import Image
 from torch import Tensor
 
 from vitscope.core.digest import digest_of
+from vitscope.data.corruption import LEVELS, Corruption, corrupt
 
 Triple = tuple[float, float, float]
 
@@ -185,7 +186,18 @@ class ShrunkPreprocessing(Preprocessing):
         return super().geometry(small, resample)
 
 
-GEOMETRIES = ("crop", "padded", "padded black", "shrunk")
+GEOMETRIES = ("crop", "padded", "padded black", "shrunk")  # or "crop, CORRUPTION STRENGTH"
+
+
+@dataclass(frozen=True)
+class CorruptedPreprocessing(Preprocessing):
+    """The model's own geometry, and then a corruption, seeded by the pixels it falls on: see `corruption.py`."""
+
+    corruption: Corruption = "noise"
+    strength: int = 1
+
+    def geometry(self, image: Image.Image, resample: Image.Resampling | None = None) -> Image.Image:
+        return corrupt(super().geometry(image, resample), self.corruption, self.strength)
 
 
 def in_geometry(own: Preprocessing, geometry: str) -> Preprocessing:
@@ -200,4 +212,8 @@ def in_geometry(own: Preprocessing, geometry: str) -> Preprocessing:
             return PaddedPreprocessing(*same, own.interpolation)
         case "padded black":
             return PaddedPreprocessing(*same, "lanczos", padding="black")
+    if geometry.startswith("crop, "):
+        name, strength = geometry.removeprefix("crop, ").split(" ")
+        corruption = next(known for known in LEVELS if known == name)
+        return CorruptedPreprocessing(*same, own.interpolation, corruption, int(strength))
     raise ValueError(f"a geometry is one of {', '.join(GEOMETRIES)}, not {geometry}")

@@ -21,12 +21,13 @@ from vitscope.tasks.keypoints import Keypoints
 from vitscope.tasks.knn import Knn
 from vitscope.tasks.linear_probe import Probe
 from vitscope.tasks.retrieval import Retrieval
+from vitscope.tasks.robustness import Robustness
 from vitscope.tasks.segmentation import Segmentation
 from vitscope.tasks.video_segmentation import Video
 
 _SHIPPED: tuple[type[Analysis], ...] = (
     *(Attention, HeadWrites, Features, Calibration, Tokens, Pictures, Saliency, Objects),
-    *(Knn, Probe, Retrieval, Video, Keypoints, Segmentation, Discovery),
+    *(Knn, Probe, Retrieval, Video, Keypoints, Segmentation, Discovery, Robustness),
 )
 ANALYSES: dict[str, type[Analysis]] = {kind.name: kind for kind in _SHIPPED}
 
@@ -42,10 +43,14 @@ def register(kind: type[Analysis]) -> type[Analysis]:
 def default_analyses(
     kinds: Collection[str], protocols: Sequence[str] = ("corrected",), names: Collection[str] | None = None
 ) -> list[Analysis]:
-    """Every analysis (or those of these names) that datasets of these kinds allow, under each protocol it has."""
+    """Every analysis (or those of these names) that datasets of these kinds allow, under each protocol it has.
+
+    Those that cost much more than the others are done only by name.
+    """
     found = []
     for name, kind in ANALYSES.items():
-        if kind.kind in kinds and (names is None or name in names):
+        wanted = not kind.asked_for if names is None else name in names
+        if kind.kind in kinds and wanted:
             found += in_protocols(kind, protocols)
     return found
 
