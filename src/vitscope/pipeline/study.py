@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -44,12 +45,46 @@ class ModelEntry(Strict):
     size: Pixels | tuple[Pixels, Pixels] | None = Field(
         None, description="Input size in pixels, if not the model's own"
     )
+    series: Annotated[str, Field(min_length=1, max_length=4000)] | None = Field(
+        None,
+        description="Checkpoints of one run, drawn over steps: a pattern such as runs/mine/epoch-*.pth (weights or "
+        "cards), or a name that several models with a step share",
+    )
+    step: Annotated[int, Field(strict=True, ge=0)] | None = Field(None, description="Of a model of a series")
 
     @model_validator(mode="after")
     def _file_needs_architecture(self) -> ModelEntry:
-        if self.weights is not None and self.arch is None:
+        if self.series is not None and "*" in self.series and (self.weights is not None or self.step is not None):
+            raise ValueError("a series of files has its weights and steps from them: leave out weights and step")
+        if self.series is not None and "*" not in self.series and self.step is None:
+            raise ValueError("a model of a series needs its step: add step = 1000, or give a pattern with a *")
+        files = self.series is not None and "*" in self.series and not self.series.endswith(".toml")
+        if (self.weights is not None or files) and self.arch is None:
             raise ValueError('a weights file needs its architecture: add arch = "vit_small_patch16_224" or the like')
         return self
+
+    def checkpoints(self, base: Path) -> list[ModelEntry]:
+        """One entry per file of a series, in order of steps: the last number in each name. Others are themselves."""
+        if self.series is None or "*" not in self.series:
+            return [self]
+        pattern = user_path(self.series)
+        root = Path(pattern.anchor) if pattern.is_absolute() else base
+        files = sorted(root.glob(str(pattern.relative_to(root) if pattern.is_absolute() else pattern)))
+        if len(files) < 2:
+            raise VitscopeError(f"series: {len(files)} files match {shorten(self.series)}; two checkpoints are needed")
+        steps: dict[int, Path] = {}
+        for file in files:
+            numbers = re.findall(r"[0-9]+", file.stem)
+            if not numbers or int(numbers[-1]) in steps:
+                raise VitscopeError(f"series: {file.name} has no step of its own in its name, such as epoch-10.pth")
+            steps[int(numbers[-1])] = file
+        name = self.title or self.name
+        found = []
+        for step, file in sorted(steps.items()):
+            card = file.suffix.lower() == ".toml"
+            update = {"name": str(file)} if card else {"weights": file}
+            found.append(self.model_copy(update={**update, "title": f"{name} @ {step}", "series": name, "step": step}))
+        return found
 
     def resolve(self, seed: int, root: Path | None = None, *, download: bool = False) -> Spec:
         source = self.weights if self.weights is not None else self.name
@@ -299,7 +334,7 @@ def _resolved(study: Study, base: Path) -> Study:
         places = {key: absolute(value) for key, value in entry if isinstance(value, Path)}
         data[kind].append(entry.model_copy(update=places))
     models = []
-    for model in study.models:
+    for model in (one for entry in study.models for one in entry.checkpoints(base)):
         kind, colon, card = model.name.rpartition(":")  # also the baseline of a card, such as random:mine.toml
         update: dict[str, Any] = {"weights": absolute(model.weights)} if model.weights else {}
         if model.name.endswith(".toml"):

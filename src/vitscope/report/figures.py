@@ -10,6 +10,7 @@ from vitscope.core.results import Results
 from vitscope.report.attention_figures import draw_attention
 from vitscope.report.feature_pictures import draw_pictures
 from vitscope.report.features_figures import draw_features
+from vitscope.report.growing_up import draw_growing
 from vitscope.report.tasks_figures import draw_tasks
 from vitscope.report.token_figures import draw_tokens
 
@@ -23,6 +24,7 @@ def draw_figures(results: Results, folder: Path) -> list[Path]:
         paths += draw_attention(results, folder, formats=FORMATS)
     if _has(results, "effective_rank") or _has(results, "purity"):
         paths += draw_features(results, folder, formats=FORMATS)
+    paths += draw_growing(results, folder, formats=FORMATS)
     paths += draw_pictures(results, folder, formats=FORMATS)
     paths += draw_tokens(results, folder, formats=FORMATS)
     return paths + draw_tasks(results, folder, formats=FORMATS)

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from vitscope.core.results import Results
 from vitscope.pipeline.best_layers import best_layers
 from vitscope.report.feature_pictures import pca_pictures
+from vitscope.report.growing_up import growing_figure
 from vitscope.report.page.models import PageModel
 from vitscope.report.style import styled
 from vitscope.report.tasks_pictures import answer_pictures
@@ -52,6 +53,13 @@ def feature_pictures(results: Results) -> list[dict[str, str]]:
         shown = list(pca_pictures(results))
         dpi = max(DPI[0], DPI[1] * min(1.0, math.sqrt(SOME / max(len(shown), 1))))
         return [{"title": one.title, "image": _uri(one.figure, dpi)} for one in shown]
+
+
+def growing_picture(results: Results) -> str:
+    """Curves of a study's series over steps, as an image; "" if it has no series."""
+    with styled():
+        figure = growing_figure(results)
+        return "" if figure is None else _uri(figure, DPI[1])
 
 
 def _uri(figure: Figure, dpi: float) -> str:

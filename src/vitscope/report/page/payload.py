@@ -12,7 +12,7 @@ from vitscope.core.results import Coverage
 from vitscope.core.teachings import TEACHINGS, Teaching
 from vitscope.data.openers import OPENERS
 from vitscope.findings.outcome import StudyOutcome
-from vitscope.report.page.answers import answer_data, feature_pictures
+from vitscope.report.page.answers import answer_data, feature_pictures, growing_picture
 from vitscope.report.page.charts import HOW, WHAT
 from vitscope.report.page.curves import CurveChart, curve_data
 from vitscope.report.page.findings import FindingCard, finding_cards, findings_sentence
@@ -56,6 +56,7 @@ class Page:
     jobs: list[Job]
     versions: list[tuple[str, str]]
     settings: str
+    growing: str  # an image of series over steps; "" if there are none
     pictures: list[dict[str, str]]  # mosaics of features: title, image
     curves: dict[str, list[dict[str, Any]]]  # chapter -> charts, with what is missing below each
     data: dict[str, Any] = field(default_factory=dict)
@@ -102,6 +103,7 @@ def gather(outcome: StudyOutcome) -> Page:
         jobs=jobs(results.provenance),
         versions=versions(results.provenance),
         settings=settings_text(outcome.settings),
+        growing=growing_picture(results),
         pictures=feature_pictures(results),
         curves=curves,
         data=data,
