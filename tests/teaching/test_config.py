@@ -18,6 +18,7 @@ from tests.conftest import make_photos
 from tests.teaching.tiny import ARCH, OPTIONS, squares
 from vitscope.cli import main
 from vitscope.core.errors import BadCheckpoint, VitscopeError
+from vitscope.pipeline.study import parse_study
 from vitscope.teaching import Interrupted, TrainConfig, teach
 from vitscope.teaching.loop import CHECKPOINT, METRICS, Diverged, Run, Settings
 from vitscope.teaching.optimiser import Optimiser, Rates
@@ -174,6 +175,18 @@ def test_checkpoints_are_set_aside_and_only_the_newest_kept(folder: Path, tmp_pa
         "checkpoint-6.pt", "checkpoint-9.pt", "checkpoint.pt"
     ]  # fmt: skip
     assert torch.load(tmp_path / "run" / "checkpoint-6.pt", weights_only=True)["step"] == 6
+    assert sorted(path.name for path in (tmp_path / "run").glob("step-*")) == [
+        "step-6.safetensors", "step-6.toml", "step-9.safetensors", "step-9.toml"
+    ]  # fmt: skip
+
+
+def test_what_is_kept_is_a_series(folder: Path, tmp_path: Path) -> None:
+    teach("fs", folder, out=tmp_path / "run", save_every=3, **SMALL)
+    data = {"images": {"path": str(folder)}}
+    study = parse_study({"title": "t", "models": [{"name": "a", "series": "run/step-*.toml"}], "data": data}, tmp_path)
+    specs = study.specs()
+    assert [spec.title for spec in specs] == ["a @ 3", "a @ 6", "a @ 9"]
+    assert len({spec.load().weights_digest for spec in specs}) == 3
 
 
 def test_a_batch_in_parts_gives_the_gradient_of_the_whole(tmp_path: Path) -> None:

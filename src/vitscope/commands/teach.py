@@ -69,7 +69,8 @@ def teach(
     stop_after
         Stop after so many CPU-minutes, leaving a checkpoint and a card.
     save_every
-        Keep a checkpoint every so many steps, beside the last one; 0 keeps none.
+        Keep a checkpoint and a model card (step-N.toml) every so many steps, beside the last one; 0 keeps none. A study
+        draws such cards over steps: series = "OUT/step-*.toml".
     keep
         Of those, keep the newest so many; 0 keeps all.
     change

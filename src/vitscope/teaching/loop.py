@@ -97,6 +97,7 @@ class Run:
         device: torch.device | None = None,
         monitor: Monitor | None = None,
         on_point: Callable[[Point], None] | None = None,
+        on_aside: Callable[[Run], object] | None = None,
     ) -> None:
         self.folder, self.images, self.schedule, self.settings = folder, images, schedule, settings
         self.device = device or torch.device("cpu")
@@ -108,7 +109,7 @@ class Run:
         if world() > 1:
             self.network = nn.parallel.DistributedDataParallel(self.teacher, broadcast_buffers=False)
         self.identity = identity
-        self.monitor, self.on_point = monitor, on_point
+        self.monitor, self.on_point, self.on_aside = monitor, on_point, on_aside
         self.step = 0
         self.cpu_seconds = 0.0
         self.curve: list[Point] = []
@@ -233,14 +234,21 @@ class Run:
         barrier()
 
     def set_aside(self) -> None:
-        """Keep the checkpoint that was just written under the number of its step, and only the newest of those."""
+        """Keep the checkpoint that was just written under the number of its step, and only the newest of those.
+
+        `on_aside` may leave a model card beside it, step-N.toml: such cards are a series that a study draws over steps.
+        """
         if rank() == 0:
             aside = self.folder / f"checkpoint-{self.step}.pt"
             write_atomically(aside, lambda to: shutil.copyfile(self.folder / CHECKPOINT, to))
+            if self.on_aside is not None:
+                self.on_aside(self)
             if self.settings.keep:
                 mine = [path for path in self.folder.glob("checkpoint-*.pt") if path.stem[11:].isdecimal()]
                 numbered = sorted(mine, key=lambda path: int(path.stem[11:]))
                 for old in numbered[: -self.settings.keep]:
+                    for suffix in (".toml", ".safetensors"):
+                        self.folder.joinpath(f"step-{old.stem[11:]}{suffix}").unlink(missing_ok=True)
                     old.unlink()
 
     def resume(self, path: Path | None = None, *, changeable: Sequence[str] = (), change: bool = False) -> bool:

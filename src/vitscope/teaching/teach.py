@@ -142,6 +142,13 @@ def run_teaching(teacher: str, images: Path, out: Path, config: TrainConfig, how
         lessons = prepare(teacher, taught, images, vision, how.cache or out / "cache", config.batch)
         steps = max(1, math.ceil(config.epochs * len(lessons) / config.batch))
         points = max(1, steps // POINTS)
+
+        def card_of(run: Run, stem: str) -> Path:
+            name = out.name if stem == "model" else f"{out.name} {stem}"
+            about = provenance(run, samples, recipe, config)
+            how_built: dict[str, Any] = {"architecture": config.arch, "options": config.network, "teaching": teacher}
+            return write_card(out, stem, run.encoder, name=name, provenance=about, **how_built)
+
         run = Run(
             out,
             create_teacher(
@@ -173,6 +180,7 @@ def run_teaching(teacher: str, images: Path, out: Path, config: TrainConfig, how
             },
             device=place,
             monitor=watch(taught, held, vision, config.seed) if rank() == 0 and held and how.looks else None,
+            on_aside=lambda run: card_of(run, f"step-{run.step}"),
         )
         run.resume(changeable=CHANGEABLE, change=how.change)
         if run.step > steps:
@@ -182,16 +190,7 @@ def run_teaching(teacher: str, images: Path, out: Path, config: TrainConfig, how
             run.train(stop=lambda: bool(interrupted) or run.cpu_seconds >= budget)
         card = out / "model.toml"
         if rank() == 0:
-            card = write_card(
-                out,
-                "model",
-                run.encoder,
-                name=out.name,
-                architecture=config.arch,
-                options=config.network,
-                teaching=teacher,
-                provenance=provenance(run, samples, recipe, config),
-            )
+            card = card_of(run, "model")
         barrier()
         return Taught(card, run.step, steps, interrupted[0] if interrupted and run.step < steps else 0)
 
