@@ -83,4 +83,4 @@ def test_suites_are_chosen_by_name_and_quick_judges_nothing(last: Path, monkeypa
 def test_an_unknown_suite_is_told_before_anything_runs(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         bench.main(["published_cka"])
-    assert "no such suite: published_cka; there are attention, features, tasks" in capsys.readouterr().err
+    assert "no such suite: published_cka; there are attention, features, same_pass, tasks" in capsys.readouterr().err
