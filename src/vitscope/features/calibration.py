@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from vitscope.data.dataset import ImageSet
     from vitscope.models.shape import ModelShape
 
-IMAGES = 512  # that are compared, at most: Grams of all layers are in memory
-PERMUTATIONS = 200
+IMAGES = 256  # that are compared, at most: the null of all layers of all pairs of models takes their square
+PERMUTATIONS = 100
 QUANTILE = 0.95
 DISTANT = 0.01  # share of images, the most distant ones, that the outlier check leaves out
 MOVED = 0.1  # a CKA that moves by more than this without them is told
