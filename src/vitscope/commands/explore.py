@@ -1,0 +1,123 @@
+"""`vitscope explore`: look through models, live, on a local page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from vitscope.commands.options import ModelOptions, whole
+from vitscope.core.errors import VitscopeError
+from vitscope.core.say import say
+
+if TYPE_CHECKING:
+    from vitscope.api import StudyResults
+    from vitscope.models.spec import Spec
+
+MISSING = "the explorer's server is not installed: pip install 'vitscope[explore]'"
+
+
+def explore(
+    *models: str,
+    images: Path | None = None,
+    run: Path | None = None,
+    export: Annotated[list[Path] | None, Parameter(consume_multiple=True)] = None,
+    port: Annotated[int, whole(0, 65535)] = 0,
+    memory: Annotated[int, whole(64, 1 << 20)] = 512,
+    browser: bool = True,
+    model_options: ModelOptions = ModelOptions(),  # noqa: B008
+) -> None:
+    """Look through models, live: drop in a photo, click a patch, and see what each mind makes of it.
+
+    Opens a page on this machine (127.0.0.1 only) until Ctrl-C. Without models it shows the zoo; without images, the
+    menagerie.
+
+    Parameters
+    ----------
+    models
+        Names from `vitscope models`, timm names, random:NAME (untrained), a model card (TOML) or a weights file; the
+        zoo can be chosen beside them.
+    images
+        Folder of images to choose from and to find neighbours in; with masks (COCO, PartImageNet, images/ and masks/)
+        also to segment by.
+    run
+        Folder of a finished run: its models, and its numbers beside the images.
+    export
+        Instead of a server, write one HTML file: PAGE IMAGE ... holds these images as the models see them (at most
+        four models; the zoo's first four if none is named), PAGE alone the networks of the zoo, which run in it.
+    port
+        Of the server; 0 is any free one.
+    memory
+        Megabytes for traced images; models and dropped images have bounds of their own.
+    browser
+        Open the page in the browser.
+    """
+    results = _results(run)
+    specs = _specs(models, results, model_options)
+    if export:
+        _export(export[0], export[1:], specs[: len(models)] if models else specs, model_options.device)
+        return
+    try:
+        from vitscope.report.explorer.server import serve
+    except ModuleNotFoundError as error:
+        if error.name not in ("starlette", "uvicorn"):
+            raise
+        raise VitscopeError(MISSING) from error
+    from vitscope.report.explorer.gallery import open_gallery
+    from vitscope.report.explorer.session import Session
+    from vitscope.report.explorer.study import study_of
+
+    session = Session(
+        specs,
+        open_gallery(images),
+        root=images,
+        device=model_options.device,
+        memory=memory << 20,
+        study=study_of(results) if results is not None else {},
+        given=len(models),
+    )
+
+    def opened(address: str) -> None:
+        say(f"explorer: {address} (Ctrl-C ends it)")
+        if browser:
+            import webbrowser
+
+            webbrowser.open(address)
+
+    serve(session, port=port, opened=opened)
+
+
+def _export(page: Path, images: list[Path], specs: list[Spec], device: str) -> None:
+    from vitscope.report.explorer.frozen import export_frozen
+    from vitscope.report.explorer.networks import export_networks
+
+    written = export_frozen(specs, images, page, device) if images else export_networks(specs, page)
+    say(f"page: {written} ({written.stat().st_size / 1e6:.1f} MB)")
+
+
+def _results(run: Path | None) -> StudyResults | None:
+    if run is None:
+        return None
+    from vitscope.api import load_results
+
+    return load_results(run)
+
+
+def _specs(models: tuple[str, ...], results: StudyResults | None, options: ModelOptions) -> list[Spec]:
+    """The models named, then those of the run that have names, then the zoo; the same one counts once."""
+    from vitscope.core.teachings import TEACHINGS
+    from vitscope.models.spec import distinct, resolve
+    from vitscope.pipeline.demo import ORDER
+
+    specs = options.specs(models) if models else []
+    for entry in results.settings.get("models", []) if results is not None else []:
+        try:
+            specs.append(resolve(entry["name"], title=entry.get("title")))
+        except (VitscopeError, KeyError, TypeError) as error:
+            say(f"a model of the run cannot be shown: {error}", style="yellow")
+    titles = {spec.title for spec in specs}
+    for key in ORDER:
+        if TEACHINGS[key].title not in titles and f"zoo/{key}" not in {spec.name for spec in specs}:
+            specs.append(resolve(f"zoo/{key}", title=TEACHINGS[key].title))
+    return list(distinct(specs))
