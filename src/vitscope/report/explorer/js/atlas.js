@@ -1,8 +1,15 @@
 // Every head of one model on the current image; frames say what kind of head it is, where that is known.
 
-const EDGE = 34; // pixels of a cell
-const ROOM = 4;
+const ROOM = 4; // pixels between cells
 const MARGIN = 22; // for the numbers of layers and heads
+
+/** Width and height of a cell: as large as the column allows. */
+function cellSize(model) {
+  const { depth, grid } = models[model];
+  const room = find("#atlas").parentElement.clientWidth - MARGIN;
+  const wide = Math.min(60, Math.max(24, Math.floor(room / depth) - ROOM));
+  return [wide, Math.round((wide * grid[0]) / grid[1])];
+}
 
 function arrangeAtlas() {
   const host = find("#atlas-models");
@@ -30,17 +37,17 @@ const atlasToken = (trace) =>
 function atlasTasks() {
   const trace = traceOf(state.focus, state.image);
   const canvas = find("#atlas");
-  const { depth, heads, grid } = models[state.focus];
-  const high = Math.round((EDGE * grid[0]) / grid[1]);
-  const [width, height] = [MARGIN + heads * (EDGE + ROOM), MARGIN + depth * (high + ROOM)];
+  const { depth, heads } = models[state.focus];
+  const [wide, high] = cellSize(state.focus);
+  const [width, height] = [MARGIN + depth * (wide + ROOM), MARGIN + heads * (high + ROOM)];
   const ratio = Math.min(2, Math.max(1, devicePixelRatio));
-  if (canvas.width !== width * ratio || canvas.height !== height * ratio) {
-    [canvas.width, canvas.height] = [width * ratio, height * ratio];
+  if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+    [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
     canvas.style.width = `${width}px`;
   }
   canvas.setAttribute(
     "aria-label",
-    `Heads of ${models[state.focus].title}: ${depth} layers, ${heads} heads; up and down keys choose a head, left and right a layer`,
+    `Heads of ${models[state.focus].title}: ${depth} layers, ${heads} heads; arrow keys choose a layer and a head`,
   );
   find("#atlas-from").textContent = viewOf(state.view).point ? "the patch under the point" : "CLS";
   const context = canvas.getContext("2d");
@@ -50,40 +57,31 @@ function atlasTasks() {
   }
   const kinds = kindsOf(state.focus);
   drawAtlasKey(kinds);
+  const ink = getComputedStyle(canvas).color;
   return Array.from({ length: depth }, (_, layer) => () => {
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    drawAtlasRow(context, trace, layer, high, kinds);
+    drawAtlasColumn(context, trace, layer, [wide, high], kinds, ink);
   });
 }
 
-function drawAtlasRow(context, trace, layer, high, kinds) {
-  const styles = getComputedStyle(document.documentElement);
-  const top = MARGIN + layer * (high + ROOM);
-  context.clearRect(0, top - ROOM / 2, 10_000, high + ROOM);
+function drawAtlasColumn(context, trace, layer, [wide, high], kinds, ink) {
+  const left = MARGIN + layer * (wide + ROOM);
+  context.clearRect(layer ? left - ROOM / 2 : 0, 0, wide + (layer ? ROOM : MARGIN + ROOM), 10_000);
   context.font = "11px sans-serif";
-  context.fillStyle = styles.getPropertyValue("color");
-  context.textAlign = "right";
+  context.fillStyle = ink;
   context.textBaseline = "middle";
-  context.fillText(layer + 1, MARGIN - 7, top + high / 2);
+  context.textAlign = "center";
+  context.fillText(layer + 1, left + wide / 2, MARGIN / 2);
   const token = atlasToken(trace);
   for (let head = 0; head < trace.heads; head++) {
-    const left = MARGIN + head * (EDGE + ROOM);
-    if (layer === 0) {
-      context.clearRect(left, 0, EDGE + ROOM, MARGIN - ROOM / 2);
-      context.textAlign = "center";
-      context.fillText(head + 1, left + EDGE / 2, MARGIN / 2);
-    }
-    paintCells(context, heat(attentionMap(trace, layer, head, token)), trace.grid, left, top, EDGE, high);
-    if (kinds) {
-      context.lineWidth = 2;
-      context.strokeStyle = kindColour(kinds[layer][head]);
-      context.strokeRect(left - 1, top - 1, EDGE + 2, high + 2);
-    }
-    if (layer === layerOf(trace.model) && head === headOf(trace.model)) {
-      context.lineWidth = 3;
-      context.strokeStyle = isDark() ? "#ffd166" : "#0a58ca";
-      context.strokeRect(left - 1, top - 1, EDGE + 2, high + 2);
-    }
+    const top = MARGIN + head * (high + ROOM);
+    if (layer === 0) context.fillText(head + 1, MARGIN / 2 - 2, top + high / 2);
+    paintCells(context, heat(attentionMap(trace, layer, head, token)), trace.grid, left, top, wide, high);
+    const picked = layer === layerOf(trace.model) && head === headOf(trace.model);
+    if (!kinds && !picked) continue;
+    context.lineWidth = picked ? 3 : 2;
+    context.strokeStyle = picked ? (isDark() ? "#ffd166" : "#0a58ca") : kindColour(kinds[layer][head]);
+    context.strokeRect(left - 1, top - 1, wide + 2, high + 2);
   }
 }
 
@@ -114,11 +112,10 @@ function startAtlas() {
   const canvas = find("#atlas");
   canvas.addEventListener("click", (event) => {
     const box = canvas.getBoundingClientRect();
-    const { depth, heads, grid } = models[state.focus];
-    const scale = (MARGIN + heads * (EDGE + ROOM)) / box.width;
-    const high = Math.round((EDGE * grid[0]) / grid[1]);
-    const head = Math.floor(((event.clientX - box.left) * scale - MARGIN) / (EDGE + ROOM));
-    const layer = Math.floor(((event.clientY - box.top) * scale - MARGIN) / (high + ROOM));
+    const { depth, heads } = models[state.focus];
+    const [wide, high] = cellSize(state.focus);
+    const layer = Math.floor((event.clientX - box.left - MARGIN) / (wide + ROOM));
+    const head = Math.floor((event.clientY - box.top - MARGIN) / (high + ROOM));
     if (head < 0 || layer < 0 || head >= heads || layer >= depth) return;
     const view = viewOf(state.view).heads ? {} : { view: viewOf(state.view).point ? "point" : "cls" };
     change({ layer, head, ...view });

@@ -45,7 +45,7 @@ function cells(map, pixels, over) {
     const factor = 1 / (map.high - map.low || 1);
     for (let i = 0; i < count; i++) {
       const share = Math.min(1, Math.max(0, (values[i] - map.low) * factor));
-      put(i, colours[Math.round(255 * share)], over ? 205 - 60 * share : 255);
+      put(i, colours[Math.round(255 * share)], over ? 135 + 75 * share : 255);
     }
   } else if (map.kind === "colours") {
     for (let i = 0; i < count; i++) {
