@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ from cyclopts import Parameter
 from vitscope.commands.options import ModelOptions, whole
 from vitscope.core.errors import VitscopeError
 from vitscope.core.say import say
+from vitscope.core.teachings import teaching
 
 if TYPE_CHECKING:
     from vitscope.api import StudyResults
@@ -106,18 +108,22 @@ def _results(run: Path | None) -> StudyResults | None:
 
 def _specs(models: tuple[str, ...], results: StudyResults | None, options: ModelOptions) -> list[Spec]:
     """The models named, then those of the run that have names, then the zoo; the same one counts once."""
-    from vitscope.core.teachings import TEACHINGS
     from vitscope.models.spec import distinct, resolve
     from vitscope.pipeline.demo import ORDER
 
-    specs = options.specs(models) if models else []
+    specs = [_titled(spec) for spec in options.specs(models)] if models else []
     for entry in results.settings.get("models", []) if results is not None else []:
         try:
             specs.append(resolve(entry["name"], title=entry.get("title")))
         except (VitscopeError, KeyError, TypeError) as error:
             say(f"a model of the run cannot be shown: {error}", style="yellow")
-    titles = {spec.title for spec in specs}
-    for key in ORDER:
-        if TEACHINGS[key].title not in titles and f"zoo/{key}" not in {spec.name for spec in specs}:
-            specs.append(resolve(f"zoo/{key}", title=TEACHINGS[key].title))
+    named = {spec.name for spec in specs}
+    specs += [_titled(resolve(f"zoo/{key}")) for key in ORDER if f"zoo/{key}" not in named]
     return list(distinct(specs))
+
+
+def _titled(spec: Spec) -> Spec:
+    """The zoo goes by its teachings."""
+    if not spec.name.startswith("zoo/") or spec.title != spec.name:
+        return spec
+    return replace(spec, title=teaching(spec.teaching).title)

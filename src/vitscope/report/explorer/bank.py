@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
@@ -16,7 +14,7 @@ from vitscope.models.backbone import Backbone
 from vitscope.models.observe import observe
 from vitscope.report.explorer.arrays import unit
 
-BUDGET = 96 << 20  # bytes of one model's bank
+BUDGET = 64 << 20  # bytes of one model's bank
 STEP = 4  # images between two chances for somebody more urgent
 VOTES = 10  # nearest labelled patches that say what a patch is
 PATCHES, IMAGES = 12, 8  # neighbours that are shown

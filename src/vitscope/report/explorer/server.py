@@ -21,7 +21,7 @@ from vitscope.data.decode import BadImage
 from vitscope.report.explorer.arrays import MEDIA
 from vitscope.report.explorer.jobs import Busy, Job, Worker
 from vitscope.report.explorer.page import live_page
-from vitscope.report.explorer.session import MOST_BYTES, Session, Unknown
+from vitscope.report.explorer.session import MOST_BYTES, NotYet, Session, Unknown
 
 HOST = "127.0.0.1"
 PULSE = 0.1  # seconds between looks at whether a client is still there
@@ -113,6 +113,8 @@ class Explorer:
                 return Response(status_code=499)
             except Unknown as error:
                 return _words(str(error), 404)
+            except NotYet as error:
+                return _words(str(error), 409)
             except BadImage as error:
                 return _words(f"this image {error.reason}", 422)
             except Busy:
@@ -138,6 +140,7 @@ class Explorer:
     async def upload(self, request: Request) -> Response:
         """The body is the file, nothing else. Too long a one is left before it is read, or where it grows too long."""
         too_long = _words(f"an image may have {MOST_BYTES >> 20} MB at most", 413)
+        too_long.headers["connection"] = "close"  # or the rest would be read and thrown away
         length = request.headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit() or int(length) > MOST_BYTES:
             return too_long

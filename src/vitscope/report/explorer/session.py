@@ -27,7 +27,7 @@ from vitscope.models.backbone import Backbone
 from vitscope.models.kept import trace_image
 from vitscope.models.spec import Spec
 from vitscope.report.explorer.arrays import packed, packed_size, packed_trace
-from vitscope.report.explorer.bank import Bank
+from vitscope.report.explorer.bank import BUDGET, Bank
 from vitscope.report.explorer.gallery import rolled
 
 MOST_BYTES = 32 << 20  # of an uploaded file
@@ -35,13 +35,17 @@ MOST_PIXELS = 40_000_000  # of an uploaded image: 120 MB as RGB
 LARGEST_TRACE = 256 << 20
 SHOWN = 448  # pixels of the shorter side of an image on the page
 THUMB = 96
-NAME = re.compile(r"(g|m)(\d{1,9})|u([0-9a-f]{32})")
+NAME = re.compile(r"(g|m)([0-9]{1,9})|u([0-9a-f]{32})")
 
 Thing = TypeVar("Thing")
 
 
 class Unknown(VitscopeError):
     """There is no such image or model here."""
+
+
+class NotYet(VitscopeError):
+    """The model has not looked at the gallery yet, or what it saw was given up for other models."""
 
 
 class Shelf(Generic[Thing]):
@@ -77,7 +81,8 @@ class Shelf(Generic[Thing]):
 class Session:
     """models: all that can be chosen; gallery: images beside the one looked at; root: nothing outside it is shown.
 
-    memory: bytes for traces. Models and uploaded images have half as much each, banks of tokens a quarter.
+    memory: bytes for traces. Uploaded images have half as much, models half as much or 1 GB, banks of tokens four
+    models' worth (256 MB).
     """
 
     models: Sequence[Spec]
@@ -92,7 +97,7 @@ class Session:
         self._backbones: Shelf[Backbone] = Shelf(max(self.memory // 2, 1 << 30))
         self._uploads: Shelf[Image.Image] = Shelf(self.memory // 2)
         self._traces: Shelf[bytes] = Shelf(self.memory)
-        self._banks: Shelf[Bank] = Shelf(max(self.memory // 4, 128 << 20))
+        self._banks: Shelf[Bank] = Shelf(4 * BUDGET)
 
     # -- images ---------------------------------------------------------------------------------------------------
 
@@ -177,7 +182,7 @@ class Session:
 
     def neighbours(self, model: int, name: str, layer: int, patch: int) -> bytes:
         """Nearest patches and images of the gallery, packed."""
-        tokens, layout, bank = self._tokens(model, name, layer), self.backbone(model).layout, self.bank(model)
+        tokens, layout, bank = self._tokens(model, name, layer), self.backbone(model).layout, self._complete(model)
         if not 0 <= patch < layout.spatial:
             raise Unknown("there is no such patch")
         patches = tokens[layout.prefix :]
@@ -187,7 +192,13 @@ class Session:
     def segmentation(self, model: int, name: str, layer: int) -> bytes:
         """Labels of all patches by the gallery's labelled ones, packed."""
         tokens, layout = self._tokens(model, name, layer), self.backbone(model).layout
-        return packed(self.bank(model).segment(layer, tokens[layout.prefix :], _place(name)))
+        return packed(self._complete(model).segment(layer, tokens[layout.prefix :], _place(name)))
+
+    def _complete(self, model: int) -> Bank:
+        bank = self.bank(model)
+        if not bank.complete:
+            raise NotYet("the model has not looked at the folder yet")
+        return bank
 
     def _tokens(self, model: int, name: str, layer: int) -> torch.Tensor:
         tokens = load(self.trace(model, name))["tokens"]

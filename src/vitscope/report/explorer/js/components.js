@@ -1,11 +1,13 @@
 // Principal components of patch tokens, for colours.
 
+const ROUNDS = 30;
+
 /**
  * The first three principal components of rows (n, width): coordinates, n x 3. Found on the n x n Gram matrix by
  * orthogonal iteration with a few more vectors than are wanted, which makes it converge quickly. Signs are fixed: the
- * largest coordinate of each component is positive.
+ * largest coordinate of each component is positive. Pauses every few milliseconds: it is too much for one frame.
  */
-function principalComponents(rows, n, width, wanted = 3) {
+function* principalComponents(rows, n, width, wanted = 3) {
   const centred = centredRows(rows, n, width);
   const gram = new Float64Array(n * n);
   for (let i = 0; i < n; i++) {
@@ -16,12 +18,16 @@ function principalComponents(rows, n, width, wanted = 3) {
       for (let k = 0; k < width; k++) sum += a[k] * b[k];
       gram[i * n + j] = gram[j * n + i] = sum;
     }
+    if (i % 16 === 15) yield;
   }
   const size = Math.min(n, wanted + 7);
   let basis = Array.from({ length: size }, (_, v) =>
     Float64Array.from({ length: n }, (_, i) => Math.sin(1 + (i + 1) * (v + 1) * 0.7548776662)),
   );
-  for (let round = 0; round < 30; round++) basis = orthonormal(basis.map((vector) => times(gram, vector, n)));
+  for (let round = 0; round < ROUNDS; round++) {
+    basis = orthonormal(basis.map((vector) => times(gram, vector, n)));
+    yield;
+  }
   const { values, vectors } = rotated(gram, basis, n);
   const coordinates = new Float32Array(n * wanted);
   for (let c = 0; c < Math.min(wanted, size); c++) {
@@ -51,7 +57,11 @@ function times(matrix, vector, n) {
   return out;
 }
 
-const dot = (a, b) => a.reduce((sum, value, i) => sum + value * b[i], 0);
+function dot(a, b) {
+  let sum = 0;
+  for (let i = 0; i < a.length; i++) sum += a[i] * b[i];
+  return sum;
+}
 
 /** Gram-Schmidt, twice, which is enough; what vanishes becomes zero. */
 function orthonormal(vectors) {

@@ -167,14 +167,29 @@ function redraw() {
   });
 }
 
+const background = []; // {steps: a generator, done}: longer than a frame, done bit by bit
+/** As much as a frame has time for: small maps first, then what takes longer. */
 function work(start) {
-  do {
-    if (!tasks.length) break;
-    tasks.shift()();
-  } while (performance.now() - start < FRAME);
+  let more = true;
+  while (more && performance.now() - start < FRAME) {
+    if (tasks.length) tasks.shift()();
+    else if (background.length) step(background.at(-1));
+    else more = false;
+  }
   frames.push(performance.now() - start);
   if (frames.length > 600) frames.shift();
-  if (tasks.length && !queued) requestAnimationFrame((_) => !queued && work(performance.now()));
+  if ((tasks.length || background.length) && !queued) {
+    requestAnimationFrame(() => !queued && work(performance.now()));
+  }
+}
+
+/** The newest wish comes first: it is the one that is looked at. */
+function step(job) {
+  const { value, done } = job.steps.next();
+  if (!done) return;
+  background.splice(background.indexOf(job), 1);
+  job.done(value);
+  redraw();
 }
 
 /** The image itself, with the point. */
@@ -215,5 +230,5 @@ function start() {
   refresh();
 }
 
-globalThis.vitscope = { state, shown, models, matches, frames, traceOf, change, pythonLines, forward, networkOf, principalComponents };
+globalThis.vitscope = { state, shown, models, matches, frames, traceOf, change, pythonLines, forward, networkOf };
 start();

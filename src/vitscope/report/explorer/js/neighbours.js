@@ -15,7 +15,10 @@ function segmentation(trace, layer) {
         segmentations.set(key, found);
         redraw();
       },
-      () => segmentations.delete(key),
+      (error) => {
+        segmentations.delete(key);
+        forgotten(trace.model, error);
+      },
     );
   }
   const found = segmentations.get(key);
@@ -50,6 +53,13 @@ async function growBanks() {
   }
 }
 
+/** A bank that the server gave up for other models is made again. */
+function forgotten(model, error) {
+  if (error.status !== 409) return complain(error);
+  banksDone.delete(model);
+  growBanks();
+}
+
 let asking = null;
 /** Ask for the neighbours of the point, after it has come to rest. */
 const askNeighbours = settled(async () => {
@@ -59,15 +69,18 @@ const askNeighbours = settled(async () => {
   const { signal } = asking;
   const host = find("#neighbours");
   const ready = state.models.filter((model) => banksDone.has(model) && traceOf(model, state.image));
-  try {
-    const found = await Promise.all(
-      ready.map((model) => source.neighbours(model, state.image, layerOf(model), patchAt(model, state.point), signal)),
-    );
-    if (signal.aborted) return;
-    host.replaceChildren(...ready.map((model, i) => neighbourRow(model, found[i])));
-  } catch (error) {
-    if (!signal.aborted) complain(error);
-  }
+  const rows = await Promise.all(
+    ready.map(async (model) => {
+      try {
+        return neighbourRow(model, await source.neighbours(model, state.image, layerOf(model), patchAt(model, state.point), signal));
+      } catch (error) {
+        if (!signal.aborted) forgotten(model, error);
+        return null;
+      }
+    }),
+  );
+  const there = rows.filter(Boolean);
+  if (!signal.aborted && there.length) host.replaceChildren(...there);
 }, 180);
 
 function neighbourRow(model, found) {

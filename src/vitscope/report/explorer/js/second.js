@@ -37,9 +37,9 @@ function drawPair({ model, canvas, told }) {
   const low = values.reduce((a, b) => Math.min(a, b));
   context.translate(width + gap, 0);
   const map = { kind: "heat", values, low, high: Math.max(values[best], low + 1e-6) };
-  if (state.view === "pca") {
-    paintCells(context, { kind: "colours", values: componentColours([first, second], layer, 1) }, second.grid, 0, 0, width, height);
-  } else paintCells(context, map, second.grid, 0, 0, width, height, two);
+  const colours = state.view === "pca" ? componentColours([first, second], layer, 1) : null;
+  if (colours) paintCells(context, { kind: "colours", values: colours }, second.grid, 0, 0, width, height);
+  else paintCells(context, map, second.grid, 0, 0, width, height, two);
   context.setTransform(1, 0, 0, 1, 0, 0);
   const [across, down] = middleOf(model, best);
   const from = [state.point[0] * width, state.point[1] * height];

@@ -6,7 +6,7 @@ async function answer(path, options = {}) {
   const response = await fetch(path, options);
   if (response.ok) return response;
   const said = await response.json().catch(() => ({}));
-  throw new Error(said.error ?? `the server answered ${response.status}`);
+  throw Object.assign(new Error(said.error ?? `the server answered ${response.status}`), { status: response.status });
 }
 
 let serial = 0;

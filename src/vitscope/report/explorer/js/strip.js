@@ -44,6 +44,7 @@ function drawTile(canvas, trace, view, layer, second) {
   const map = shownMap(trace, view, layer, { second });
   const [h, w] = trace.grid;
   if (canvas.width !== w || canvas.height !== h) [canvas.width, canvas.height] = [w, h];
+  if (!map) return canvas.getContext("2d").clearRect(0, 0, w, h);
   paintCells(canvas.getContext("2d"), map, trace.grid, 0, 0, w, h);
 }
 

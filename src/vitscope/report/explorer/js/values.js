@@ -63,12 +63,13 @@ function outliers(norms) {
   return order.slice(cut);
 }
 
-/** Coordinates (N x 3) of each trace in the principal components of all of them together: one colour space. */
+/** Coordinates (N x 3) of each trace in the principal components of all of them together; null until they are there. */
 function componentsOf(traces, layer) {
-  const first = traces[0];
+  const [first] = traces;
   first.components ??= new Map();
   const key = `${layer} ${traces.length > 1 ? traces[1].serial : ""}`;
   if (!first.components.has(key)) {
+    first.components.set(key, null);
     const total = traces.reduce((sum, trace) => sum + trace.count, 0);
     const rows = new Float32Array(total * first.width);
     let at = 0;
@@ -76,7 +77,8 @@ function componentsOf(traces, layer) {
       rows.set(trace.patches(layer), at);
       at += trace.count * trace.width;
     }
-    first.components.set(key, principalComponents(rows, total, first.width));
+    const steps = principalComponents(rows, total, first.width);
+    background.push({ steps, done: (found) => first.components.set(key, found) });
   }
   return first.components.get(key);
 }
@@ -84,6 +86,7 @@ function componentsOf(traces, layer) {
 /** Colours (N x 3, 0..1) of the trace at a position of traces that share a colour space. */
 function componentColours(traces, layer, position) {
   const coordinates = componentsOf(traces, layer);
+  if (!coordinates) return null;
   const total = coordinates.length / 3;
   const start = traces.slice(0, position).reduce((sum, trace) => sum + trace.count, 0);
   const { count } = traces[position];
@@ -114,7 +117,8 @@ function shownMap(trace, view, layer, { head = state.head, second = null } = {})
   }
   if (view === "pca") {
     const traces = second ? [trace, second] : [trace];
-    return { kind: "colours", values: componentColours(traces, layer, 0) };
+    const values = componentColours(traces, layer, 0);
+    return values && { kind: "colours", values };
   }
   if (view === "norms") {
     const values = trace.norms(layer);
@@ -128,4 +132,9 @@ function shownMap(trace, view, layer, { head = state.head, second = null } = {})
   return found && { kind: "labels", values: found.labels.data, share: found.share.data };
 }
 
-const heat = (values) => ({ kind: "heat", values, low: 0, high: values.reduce((a, b) => Math.max(a, b), 1e-12) });
+/** From zero to nearly the largest value: the few strongest patches share the brightest colour, or nothing else shows. */
+function heat(values) {
+  const sorted = Float32Array.from(values).sort();
+  const high = Math.max(sorted[Math.floor(0.985 * (sorted.length - 1))], 0.35 * sorted.at(-1), 1e-12);
+  return { kind: "heat", values, low: 0, high };
+}
