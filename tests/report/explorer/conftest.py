@@ -19,14 +19,15 @@ import uvicorn
 from PIL import Image
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from tests.report.conftest import PATIENCE, browser, watch  # noqa: F401  (a fixture)
+from tests.report.conftest import PATIENCE, watch
 from vitscope.core.teachings import TEACHINGS
 from vitscope.models.spec import resolve
 from vitscope.report.explorer.gallery import menagerie_gallery
 from vitscope.report.explorer.server import HOST, Explorer, bound_socket
 from vitscope.report.explorer.session import Session
 
-DRAWN = "vitscope.shown.length && vitscope.shown.every((one) => one.map)"  # every panel shows something
+# every panel shows something of the image that is asked for
+DRAWN = "vitscope.shown.length && vitscope.shown.every((one) => one.map && one.image === vitscope.state.image)"
 TOKEN = "the-token-of-the-tests"
 ZOO = ("dino", "mae", "fs")
 
@@ -42,7 +43,13 @@ class Running:
     server: Any = field(default=None, repr=False)
 
     def ask(
-        self, path: str, *, method: str = "GET", body: Any = None, token: str = TOKEN, headers: dict[str, str] | None = None
+        self,
+        path: str,
+        *,
+        method: str = "GET",
+        body: Any = None,
+        token: str = TOKEN,
+        headers: dict[str, str] | None = None,
     ) -> tuple[int, bytes]:
         """Status and body of one request."""
         connection = http.client.HTTPConnection(HOST, self.port, timeout=60)
@@ -79,7 +86,7 @@ def running() -> Iterator[Running]:
 
 
 @pytest.fixture
-def explore(browser: Browser) -> Iterator[Any]:  # noqa: F811
+def explore(browser: Browser) -> Iterator[Any]:
     """Open an address in Chromium; errors on the way fail the test. Requests to the page's own server are allowed."""
     contexts: list[BrowserContext] = []
     troubles: list[str] = []

@@ -39,10 +39,9 @@ def test_the_page_shows_what_the_models_see(explore: Any, pictures: list[Path], 
     page = explore(export_frozen([resolve(m) for m in MODELS], pictures, tmp_path / "page.html", "cpu").as_uri())
     assert str(pictures[0].parent) not in (tmp_path / "page.html").read_text()
     patch, layer = 18, 8
-    page.evaluate("([p, l]) => vitscope.change({ point: [(p % 8 + .5) / 8, (Math.floor(p / 8) + .5) / 8], layer: l })"
-                  if kept.layout.grid == (8, 8) else
-                  "([p, l]) => vitscope.change({ point: [(p % 14 + .5) / 14, (Math.floor(p / 14) + .5) / 14], layer: l })",
-                  [patch, layer])  # fmt: skip
+    h, w = kept.layout.grid
+    point = [(patch % w + 0.5) / w, (patch // w + 0.5) / h]
+    page.evaluate("update => vitscope.change(update)", {"point": point, "layer": layer})
     page.wait_for_timeout(200)
     wanted: dict[tuple[str, Any], torch.Tensor] = {
         ("cls", "mean"): kept.attention[layer, :, 0, 1:].mean(0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,8 @@ from vitscope.report.explorer.networks import export_networks, in_eight_bits, ne
 PLAIN = ("vit_tiny_patch16_224", {"img_size": 64, "patch_size": 8, "embed_dim": 32, "depth": 3, "num_heads": 4})
 ROTARY = (
     "eva02_tiny_patch14_224",
-    {"img_size": 56, "patch_size": 8, "embed_dim": 64, "depth": 3, "num_heads": 4, "mlp_ratio": 4.0, "swiglu_mlp": False,
-     "attn_type": "rope", "global_pool": "token", "ref_feat_shape": 22, "rope_temperature": 8.0},
+    {"img_size": 56, "patch_size": 8, "embed_dim": 64, "depth": 3, "num_heads": 4, "mlp_ratio": 4.0,
+     "swiglu_mlp": False, "attn_type": "rope", "global_pool": "token", "ref_feat_shape": 22, "rope_temperature": 8.0},
 )  # fmt: skip
 
 
@@ -57,17 +58,27 @@ def run_in(page: Page, model: int, pixels: np.ndarray) -> dict[str, torch.Tensor
     rgba = np.concatenate([pixels, np.full((*pixels.shape[:2], 1), 255, np.uint8)], -1).flatten().tolist()
     found = page.evaluate(
         """async ([model, pixels]) => {
-            const { attention, tokens } = await vitscope.forward(await vitscope.networkOf(model), new Uint8ClampedArray(pixels));
-            return [attention, tokens].map(({ shape, data }) => ({ shape, data: Array.from(data) }));
+            const network = await vitscope.networkOf(model);
+            const { attention, tokens } = await vitscope.forward(network, new Uint8ClampedArray(pixels));
+            const text = ({ data }) => {
+                const bytes = new Uint8Array(data.buffer);
+                let letters = "";
+                for (let i = 0; i < bytes.length; i += 32768)
+                    letters += String.fromCharCode(...bytes.subarray(i, i + 32768));
+                return btoa(letters);
+            };
+            return [attention, tokens].map((array) => ({ shape: array.shape, data: text(array) }));
         }""",
         [model, rgba],
     )
-    names = ("attention", "tokens")
-    return {n: torch.tensor(f["data"], dtype=torch.float64).reshape(f["shape"]) for n, f in zip(names, found, strict=True)}
+    arrays = [np.frombuffer(base64.b64decode(one["data"]), np.float32).reshape(one["shape"]) for one in found]
+    return {name: torch.from_numpy(array.copy()) for name, array in zip(("attention", "tokens"), arrays, strict=True)}
 
 
 @pytest.mark.parametrize(("architecture", "options"), [PLAIN, ROTARY], ids=["plain", "rotary"])
-def test_the_page_computes_what_torch_does(explore: Any, tmp_path: Path, architecture: str, options: dict[str, Any]) -> None:
+def test_the_page_computes_what_torch_does(
+    explore: Any, tmp_path: Path, architecture: str, options: dict[str, Any]
+) -> None:
     backbone = network(architecture, options)
     page = explore(export_networks([resolve(backbone)], tmp_path / "page.html").as_uri())
     size = backbone.preprocessing.size
@@ -101,7 +112,9 @@ def test_every_network_of_the_zoo_runs_in_the_browser(explore: Any, zoo_page: Pa
         assert rounding < 0.05, name
 
 
-def test_a_dropped_image_reaches_the_networks(explore: Any, zoo_page: Path, photo: Image.Image, photo_file: Path) -> None:
+def test_a_dropped_image_reaches_the_networks(
+    explore: Any, zoo_page: Path, photo: Image.Image, photo_file: Path
+) -> None:
     """No server: the browser decodes, crops and shrinks it as Pillow would, and the attention is that of Python."""
     page = explore(zoo_page.as_uri())
     page.locator("#file").set_input_files(photo_file)

@@ -68,7 +68,10 @@ def test_neighbours_and_segments_agree_with_a_plain_computation(running: Running
     best = scores.flatten().topk(12).values
     assert torch.allclose(found["patch_scores"].double(), best, atol=2e-3)
     top = int(scores.flatten().argmax())
-    assert (int(found["patch_images"][0]), int(found["patches"][0])) == (others[top // scores.shape[1]], top % scores.shape[1])
+    assert (int(found["patch_images"][0]), int(found["patches"][0])) == (
+        others[top // scores.shape[1]],
+        top % scores.shape[1],
+    )
     near = torch.stack([torch.cosine_similarity(tokens[i][0], tokens[2][0], dim=0) for i in others])
     assert int(found["images"][0]) == others[int(near.argmax())]
     segments = load(running.ask("segmentations/0/g2/11")[1])
@@ -136,7 +139,9 @@ def test_no_answer_names_a_path_of_the_machine(photos: Path) -> None:
     session = Session(zoo_session().models, gallery, root=photos, device="cpu")
     broken = gallery.ids.index("class0/broken.png")
     for explorer in run_explorer(session):
-        answers = [explorer.ask(path) for path in ("", f"pictures/0/g{broken}", f"traces/0/g{broken}", "status", "nothing")]
+        answers = [
+            explorer.ask(path) for path in ("", f"pictures/0/g{broken}", f"traces/0/g{broken}", "status", "nothing")
+        ]
         assert [status for status, _ in answers] == [200, 422, 422, 200, 404]
         for _, answer in answers:
             assert str(photos).encode() not in answer
@@ -209,7 +214,7 @@ def test_bombs_and_nonsense_are_told(running: Running, data: bytes, reason: byte
     assert reason in answer
 
 
-# -- many, and those who go away ----------------------------------------------------------------------------------------
+# -- many, and those who go away --------------------------------------------------------------------------------
 
 
 def test_fifty_requests_at_once(running: Running) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -15,7 +17,6 @@ from vitscope.models.observe import observe
 from vitscope.report.explorer.arrays import unit
 
 BUDGET = 64 << 20  # bytes of one model's bank
-STEP = 4  # images between two chances for somebody more urgent
 VOTES = 10  # nearest labelled patches that say what a patch is
 PATCHES, IMAGES = 12, 8  # neighbours that are shown
 
@@ -64,13 +65,16 @@ class Bank:
     def complete(self) -> bool:
         return self.done >= self.planned
 
-    def grow(self) -> None:
-        """Look at a few more images of the plan."""
-        stretch = range(self.done, min(self.planned, self.done + STEP))
+    def grow(self, enough: Callable[[], bool]) -> None:
+        """Look at more images of the plan, one by one, until all are done or it is enough; at least at one."""
         watching: list[Bank | AllAttention] = [self, self.attention_seen]
-        observe(self.backbone, self.samples, watching, stretch=stretch, skipped=SkippedImages(STEP))  # type: ignore[arg-type]
-        self.done = stretch.stop
-        if self.complete and self.seen:
+        while not self.complete:
+            stretch = range(self.done, self.done + 1)
+            observe(self.backbone, self.samples, watching, stretch=stretch, skipped=SkippedImages(1))  # type: ignore[arg-type]
+            self.done += 1
+            if enough():
+                break
+        if self.complete and self.seen and self.kinds is None:
             self.kinds = self.attention_seen.kinds().kind
 
     def nearest(self, layer: int, patch: Tensor, summary: Tensor, without: int | None) -> dict[str, Tensor]:
@@ -125,5 +129,3 @@ def patch_labels(categories: Tensor, coverage: Tensor, grid: tuple[int, int]) ->
         if covered.any():
             labels[grid_mask(covered[None].float() / 255, grid)] = 1 + category
     return labels
-
-

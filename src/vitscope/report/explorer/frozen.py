@@ -103,4 +103,3 @@ def reduced_tokens(kept: Sequence[Kept]) -> list[Tensor]:
         layers.append(every @ directions[:RANK].T)  # (n T, R)
     whole = torch.stack(layers)  # (L, n T, R)
     return list(whole.split(kept[0].layout.tokens, dim=1))
-

@@ -12,12 +12,14 @@ from PIL import Image
 
 from vitscope.data.openers import images, masks, recognise
 from vitscope.data.samples import Annotation, Sample, SampleList
-from vitscope.menagerie import PARTS, Picture, World, render
+from vitscope.menagerie import PARTS, SPECIES, Picture, World, render
 
 PIXELS = 224  # edge of a rendered picture
 SHELF = 48  # pictures of the menagerie on show
+FIRST = (7, 7 + len(SPECIES))  # two of one species, to begin with
 MOST = 4096  # images of a folder that can be chosen
 WORLD = World()
+MENAGERIE = "menagerie"
 
 
 @lru_cache(maxsize=256)
@@ -57,7 +59,7 @@ def menagerie_gallery(count: int = SHELF) -> SampleList:
     for i in range(count):
         parts = tuple(RenderedPart(category, "shelf", i) for category in range(len(PARTS)))
         samples.append(RenderedSample(f"menagerie/{i:02d}", Path(f"menagerie/{i:02d}"), None, parts, number=i))
-    return SampleList(samples, categories=PARTS, origin="menagerie")
+    return SampleList(samples, categories=PARTS, origin=MENAGERIE)
 
 
 def open_gallery(path: Path | None) -> SampleList:

@@ -69,6 +69,11 @@ class Worker:
         with self._changed:
             return sum(not job.abandoned() for job in self._jobs.values())
 
+    def pressed(self, urgency: int) -> bool:
+        """Whether something more urgent than this waits."""
+        with self._changed:
+            return any(job.urgency < urgency and not job.abandoned() for job in self._heap)
+
     def close(self) -> None:
         with self._changed:
             self._open = False

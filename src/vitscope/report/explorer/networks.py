@@ -17,7 +17,7 @@ from vitscope.core.files import make_folder, write_text
 from vitscope.models.backbone import Backbone
 from vitscope.models.spec import Spec
 from vitscope.report.explorer.arrays import packed
-from vitscope.report.explorer.gallery import menagerie_gallery
+from vitscope.report.explorer.gallery import FIRST, menagerie_gallery
 from vitscope.report.explorer.page import file_page, model_data
 from vitscope.report.page.pictures import data_uri
 
@@ -26,7 +26,7 @@ PICTURES = 24  # of the menagerie, to begin with
 
 
 def network_arrays(backbone: Backbone) -> dict[str, Tensor]:
-    """Weights under plain names, float32: prefix, positions, patch, N.norm1, N.qkv, N.proj, N.norm2, N.fc1, N.fc2, rope.
+    """Weights under plain names, float32: prefix, positions, patch, rope, N.norm1, N.qkv, N.proj, N.norm2, N.fc1 ...
 
     The page computes pre-norm blocks with LayerNorm, GELU, one head size and, if there is a `rope` (N, 2 d: sines, then
     cosines), rotated queries and keys of the patches. Whatever else a network has is refused here.
@@ -37,7 +37,9 @@ def network_arrays(backbone: Backbone) -> dict[str, Tensor]:
         why = f"it has {unusual[0]}" if unusual else f"it has more than {LARGEST:,} parameters"
         raise UnsupportedModel(f"{backbone.title} cannot run in a page: {why}")
     width = backbone.width
-    prefix = [t.reshape(-1, width) for name in ("cls_token", "reg_token") if (t := getattr(module, name, None)) is not None]
+    prefix = [
+        t.reshape(-1, width) for name in ("cls_token", "reg_token") if (t := getattr(module, name, None)) is not None
+    ]
     tokens = torch.cat(prefix) if prefix else torch.zeros(0, width)
     positions = torch.zeros(backbone.layout.tokens, width)
     if module.pos_embed is not None:
@@ -150,7 +152,7 @@ def export_networks(specs: Sequence[Spec], path: Path) -> Path:
         {"name": f"f{i}", "title": sample.id, "picture": as_uri(sample.load())}
         for i, sample in enumerate(menagerie_gallery(PICTURES))
     ]
-    boot = {"source": "networks", "models": described, "gallery": gallery}
+    boot = {"source": "networks", "models": described, "gallery": gallery, "first": [f"f{i}" for i in FIRST]}
     make_folder(path.parent)
     write_text(path, file_page(boot, blocks))
     return path

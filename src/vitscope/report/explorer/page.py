@@ -13,6 +13,7 @@ from markupsafe import Markup
 from vitscope.attention.kinds import KINDS
 from vitscope.core.teachings import teaching
 from vitscope.models.spec import Spec
+from vitscope.report.explorer.gallery import FIRST, MENAGERIE
 from vitscope.report.explorer.session import Session
 from vitscope.report.page import write as report
 
@@ -57,6 +58,9 @@ def live_page(session: Session) -> tuple[str, str]:
         "classes": list(session.gallery.categories),
         "study": session.study,
         "given": session.given,
+        "first": [f"g{i}" for i in FIRST]
+        if session.gallery.origin == MENAGERIE and len(session.gallery) > FIRST[1]
+        else None,
         "kinds": list(KINDS),
     }
     assets = _assets(images="'self' data: blob:", connect="'self'")
@@ -92,5 +96,9 @@ def _assets(images: str, connect: str) -> report.Assets:
 def _templates() -> Environment:
     folders = [HERE, report.HERE / "templates"]
     return Environment(
-        loader=FileSystemLoader(folders), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(folders),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import socket
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -25,6 +26,7 @@ from vitscope.report.explorer.session import MOST_BYTES, NotYet, Session, Unknow
 
 HOST = "127.0.0.1"
 PULSE = 0.1  # seconds between looks at whether a client is still there
+STINT = 0.3  # seconds of preparing things before the page hears of it
 SOON, LATER = 0, 1  # urgencies: what is looked at, and what is prepared
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -168,9 +170,8 @@ class Explorer:
         model = request.path_params["model"]
 
         def grow(_stop: Callable[[], bool]) -> dict[str, Any]:
-            bank = self.session.bank(model)
-            if not bank.complete:
-                bank.grow()
+            bank, start = self.session.bank(model), time.monotonic()
+            bank.grow(lambda: time.monotonic() - start > STINT or self.worker.pressed(LATER))
             kinds = None if bank.kinds is None else bank.kinds.tolist()
             return {"done": bank.done, "planned": bank.planned, "kinds": kinds}
 

@@ -33,6 +33,7 @@ from vitscope.report.explorer.gallery import rolled
 MOST_BYTES = 32 << 20  # of an uploaded file
 MOST_PIXELS = 40_000_000  # of an uploaded image: 120 MB as RGB
 LARGEST_TRACE = 256 << 20
+SMALL = 5_000_000  # parameters
 SHOWN = 448  # pixels of the shorter side of an image on the page
 THUMB = 96
 NAME = re.compile(r"(g|m)([0-9]{1,9})|u([0-9a-f]{32})")
@@ -94,6 +95,7 @@ class Session:
     given: int = 0  # models that were asked for by name: the first ones
 
     def __post_init__(self) -> None:
+        self._threads = torch.get_num_threads()
         self._backbones: Shelf[Backbone] = Shelf(max(self.memory // 2, 1 << 30))
         self._uploads: Shelf[Image.Image] = Shelf(self.memory // 2)
         self._traces: Shelf[bytes] = Shelf(self.memory)
@@ -145,12 +147,16 @@ class Session:
         return self.models[model]
 
     def backbone(self, model: int) -> Backbone:
-        """The network, loaded when it is first asked for."""
+        """The network, loaded when it is first asked for, and ready to be used next.
+
+        A small network is done sooner by one thread: several would wait for each other longer than they work.
+        """
         spec = self.spec(model)
         found = self._backbones.get(model)
         if found is None:
             found = spec.load(self.device)
             self._backbones.put(model, found, 4 * found.shape.parameters)
+        torch.set_num_threads(self._threads if found.shape.parameters > SMALL else 1)
         return found
 
     def trace(self, model: int, name: str, stop: Callable[[], bool] = lambda: False) -> bytes:
@@ -209,8 +215,12 @@ class Session:
     @property
     def used(self) -> dict[str, int]:
         """Bytes in use, by what they are used for. Any thread."""
-        shelves = {"models": self._backbones, "images": self._uploads, "traces": self._traces, "banks": self._banks}
-        return {name: shelf.used for name, shelf in shelves.items()}
+        return {
+            "models": self._backbones.used,
+            "images": self._uploads.used,
+            "traces": self._traces.used,
+            "banks": self._banks.used,
+        }
 
 
 def _place(name: str) -> int | None:

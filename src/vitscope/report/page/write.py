@@ -76,7 +76,7 @@ class Assets:
 
     @property
     def policy(self) -> str:
-        """Only this style and this script run, and nothing else is fetched: what a hostile title smuggled in would not."""
+        """Only this style and this script run, nothing else is fetched: what a hostile title smuggled in would not."""
         return (
             f"default-src 'none'; img-src {self.images}; connect-src {self.connect}; style-src '{_hash(self.style)}'; "
             f"script-src '{_hash(self.script)}'; base-uri 'none'; form-action 'none'"

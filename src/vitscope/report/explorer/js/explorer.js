@@ -146,10 +146,13 @@ function settled(act, milliseconds) {
   };
 }
 
-const settle = settled(() => {
+/** What can wait until the hand rests: neighbours soon, the folder when nothing else is asked for. */
+function settle() {
   askNeighbours();
-  growBanks();
-}, 60);
+  growLater();
+}
+
+const growLater = settled(() => (wishes.size ? growLater() : growBanks()), 900);
 
 let queued = false;
 let tasks = [];
@@ -211,7 +214,8 @@ function start() {
   const chosen = given ? models.slice(0, given).map((_, i) => i) : preferred.filter((model) => model >= 0);
   state.models = (chosen.length ? chosen : models.map((_, i) => i)).slice(0, MOST_MODELS);
   state.layer = Math.max(0, depthShown() - 1);
-  state.image = source.gallery[0]?.name ?? source.roll?.() ?? "";
+  state.image = boot.first?.[0] ?? source.gallery[0]?.name ?? source.roll?.() ?? "";
+  state.second = boot.first?.[1] ?? "";
   Object.assign(state, fromHash(location.hash));
   normalise();
   startTheme();

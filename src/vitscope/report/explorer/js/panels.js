@@ -7,7 +7,7 @@ const markOf = (model) =>
     svg("use", { href: `#mark-${models[model].mark}`, x: -6, y: -6, width: 12, height: 12 }),
   );
 
-const shown = []; // what is drawn now: {model, view, map, layer}, for people who look under the bonnet
+const shown = []; // what is drawn now: {model, view, layer, image, map}, for people who look under the bonnet
 let panels = [];
 const kindsKnown = new Map(); // kinds of heads by model, (L, H)
 
@@ -94,7 +94,7 @@ function drawPanels() {
     const trace = traceOf(model, state.image);
     const layer = layerOf(model);
     const map = trace && shownMap(trace, view, layer, { second: state.second && traceOf(model, state.second) });
-    shown.push({ model, view, layer, map });
+    shown.push({ model, view, layer, image: state.image, map });
     panel.element.classList.toggle("waiting", !map);
     const picture = pictureOf(model, state.image);
     if (!map) {
@@ -118,7 +118,8 @@ function tell({ model, view, canvas, told }, map, trace, layer) {
   const words = [];
   if (about.heads) words.push(Number.isInteger(head) ? `head ${head + 1}` : head === "mean" ? "mean of heads" : "rollout");
   const patch = patchAt(model, state.point);
-  if (map.kind === "heat" && view !== "norms") words.push(`${number(map.values[patch])} at the point`);
+  if (view === "cls" || view === "point") words.push(`${number(map.values[patch])} at the point`);
+  if (view === "similar") words.push(`mean ${number(map.values.reduce((a, b) => a + b, 0) / map.values.length)}`);
   if (view === "point" && head !== "rollout") words.push(`${percent(prefixShare(trace, layer, head, patch))} on CLS`);
   if (view === "norms") words.push(normWords(map));
   if (view === "mask") words.push(`${percent(map.values.reduce((a, b) => a + b, 0) / map.values.length)} of the patches`);

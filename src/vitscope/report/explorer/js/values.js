@@ -122,7 +122,8 @@ function shownMap(trace, view, layer, { head = state.head, second = null } = {})
   }
   if (view === "norms") {
     const values = trace.norms(layer);
-    return { ...heat(values), framed: outliers(values) };
+    const low = values.reduce((a, b) => Math.min(a, b));
+    return { ...heat(values), low, framed: outliers(values) };
   }
   if (view === "mask") {
     const values = massMask(attentionMap(trace, layer, own, null), state.mass);
