@@ -247,7 +247,7 @@ def test_the_lines_of_python_make_the_same_numbers(
 def test_neighbours_and_segments_appear(explore: Any, running: Running) -> None:
     page = explore(running.address)
     expect(page.locator("#neighbours .near")).to_have_count(3)
-    expect(page.locator("#neighbours .near").first.locator(".near-tile")).to_have_count(12 + 5)
+    expect(page.locator("#neighbours .near").first.locator(".near-tile")).to_have_count(10 + 5)
     page.get_by_role("button", name="Segmentation").click()
     until(page, "vitscope.shown.every((one) => one.map?.kind === 'labels')")
     page.locator("#neighbours .near-tile").last.click()

@@ -22,6 +22,8 @@ from safetensors.torch import load
 from tests.report.explorer.conftest import TOKEN, Running, as_png, run_explorer, zoo_session
 from vitscope.data.openers import images
 from vitscope.models.kept import trace_image
+from vitscope.report.explorer.bank import Bank
+from vitscope.report.explorer.gallery import menagerie_gallery
 from vitscope.report.explorer.server import HOST
 from vitscope.report.explorer.session import MOST_BYTES, SHOWN, Session, Shelf
 
@@ -65,7 +67,7 @@ def test_neighbours_and_segments_agree_with_a_plain_computation(running: Running
     found = load(running.ask("neighbours/0/g2/11/9")[1])
     others = [i for i in range(6) if i != 2]
     scores = torch.stack([unit[i] @ unit[2][9] for i in others])  # (5, N)
-    best = scores.flatten().topk(12).values
+    best = scores.flatten().topk(10).values
     assert torch.allclose(found["patch_scores"].double(), best, atol=2e-3)
     top = int(scores.flatten().argmax())
     assert (int(found["patch_images"][0]), int(found["patches"][0])) == (
@@ -74,8 +76,8 @@ def test_neighbours_and_segments_agree_with_a_plain_computation(running: Running
     )
     near = torch.stack([torch.cosine_similarity(tokens[i][0], tokens[2][0], dim=0) for i in others])
     assert int(found["images"][0]) == others[int(near.argmax())]
-    segments = load(running.ask("segmentations/0/g2/11")[1])
-    assert segments["labels"].shape == (unit[2].shape[0],)
+    segments = load(running.ask("segmentations/0/g2")[1])
+    assert segments["labels"].shape == (12, unit[2].shape[0])
     assert 0 <= segments["labels"].min() <= segments["labels"].max() <= len(gallery.categories)
 
 
@@ -114,7 +116,7 @@ def test_only_the_gallery_can_be_named(running: Running, name: str) -> None:
 
 
 @pytest.mark.parametrize("path", [
-    "traces/99/g0", "neighbours/0/g0/99/0", "neighbours/0/g0/0/99999", "segmentations/0/g0/99", "banks/99",
+    "traces/99/g0", "neighbours/0/g0/99/0", "neighbours/0/g0/0/99999", "segmentations/0/g99", "banks/99",
     "pictures/9999999999999999999999/g0",
 ])  # fmt: skip
 def test_what_there_is_not_is_told(running: Running, path: str) -> None:
@@ -278,3 +280,19 @@ def test_memory_is_bounded() -> None:
     assert shelf.get(7) == "x"
     shelf.put(11, "large", 1000)
     assert (shelf.used, len(shelf)) == (1000, 1)
+
+
+def test_labelled_patches_vote_as_by_hand() -> None:
+    """Three known patches, one query: the share of similarity decides, and the image itself does not vote."""
+    bank = Bank.__new__(Bank)
+    bank.labelled, bank.seen = True, [4, 7]
+    bank.samples = menagerie_gallery(1)
+    bank._patches = [[torch.tensor([[[1.0, 0], [0.6, 0.8]], [[0, 1.0], [1.0, 0]]]).half()]]
+    bank._labels = [torch.tensor([1, 2], dtype=torch.uint8), torch.tensor([2, 3], dtype=torch.uint8)]
+    query = torch.tensor([[0.0, 2.0]])  # similarities 0, 0.8, 1, 0 with labels 1, 2, 2, 3
+    found = bank.segment(0, query, None)
+    assert found["labels"].tolist() == [2]
+    assert found["share"].item() == pytest.approx(1.0, abs=1e-3)
+    alone = bank.segment(0, torch.tensor([[1.0, 1.0]]), 7)  # the second image is left out: 0.71 for 1, 0.99 for 2
+    assert alone["labels"].tolist() == [2]
+    assert alone["share"].item() == pytest.approx(1.4 / 2.4, abs=1e-3)

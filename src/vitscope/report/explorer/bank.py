@@ -18,7 +18,7 @@ from vitscope.report.explorer.arrays import unit
 
 BUDGET = 64 << 20  # bytes of one model's bank
 VOTES = 10  # nearest labelled patches that say what a patch is
-PATCHES, IMAGES = 12, 8  # neighbours that are shown
+PATCHES, IMAGES = 10, 5  # neighbours that are shown
 
 
 class Bank:

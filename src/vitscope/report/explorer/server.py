@@ -90,7 +90,7 @@ class Explorer:
             ("/traces/{model:int}/{name}", self.trace, "GET"),
             ("/banks/{model:int}", self.bank, "GET"),
             ("/neighbours/{model:int}/{name}/{layer:int}/{patch:int}", self.neighbours, "GET"),
-            ("/segmentations/{model:int}/{name}/{layer:int}", self.segmentation, "GET"),
+            ("/segmentations/{model:int}/{name}", self.segmentation, "GET"),
             ("/status", self.status, "GET"),
         ]
 
@@ -183,7 +183,7 @@ class Explorer:
         return await self._worked(request, ("near", *asked), lambda _stop: self.session.neighbours(*asked))
 
     async def segmentation(self, request: Request) -> Response:
-        asked = tuple(request.path_params[key] for key in ("model", "name", "layer"))
+        asked = tuple(request.path_params[key] for key in ("model", "name"))
         return await self._worked(request, ("segment", *asked), lambda _stop: self.session.segmentation(*asked))
 
     async def status(self, request: Request) -> Response:

@@ -188,17 +188,20 @@ class Session:
 
     def neighbours(self, model: int, name: str, layer: int, patch: int) -> bytes:
         """Nearest patches and images of the gallery, packed."""
-        tokens, layout, bank = self._tokens(model, name, layer), self.backbone(model).layout, self._complete(model)
+        tokens, layout = self._tokens(model, name, layer), self.backbone(model).layout
         if not 0 <= patch < layout.spatial:
             raise Unknown("there is no such patch")
         patches = tokens[layout.prefix :]
         summary = tokens[0] if layout.has_cls else patches.mean(0)
-        return packed(bank.nearest(layer, patches[patch], summary, _place(name)))
+        return packed(self._complete(model).nearest(layer, patches[patch], summary, _place(name)))
 
-    def segmentation(self, model: int, name: str, layer: int) -> bytes:
-        """Labels of all patches by the gallery's labelled ones, packed."""
-        tokens, layout = self._tokens(model, name, layer), self.backbone(model).layout
-        return packed(self._complete(model).segment(layer, tokens[layout.prefix :], _place(name)))
+    def segmentation(self, model: int, name: str) -> bytes:
+        """Labels of all patches at all layers, (L, N), by the gallery's labelled ones, packed."""
+        backbone = self.backbone(model)
+        tokens = load(self.trace(model, name))["tokens"][:, backbone.layout.prefix :].float()  # (L, N, D)
+        bank = self._complete(model)
+        found = [bank.segment(layer, patches, _place(name)) for layer, patches in enumerate(tokens)]
+        return packed({key: torch.stack([one[key] for one in found]) for key in ("labels", "share")})
 
     def _complete(self, model: int) -> Bank:
         bank = self.bank(model)

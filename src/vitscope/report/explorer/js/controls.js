@@ -44,6 +44,8 @@ function showControls() {
     chip.setAttribute("aria-pressed", state.models.includes(Number(chip.dataset.choose))),
   );
   findAll("[data-show]").forEach((button) => button.setAttribute("aria-pressed", button.dataset.show === state.view));
+  const [bar, current] = [find("#views"), find(`[data-show=${state.view}]`)];
+  if (bar.scrollWidth > bar.clientWidth) bar.scrollLeft = current.offsetLeft - bar.offsetLeft - 40;
   const layer = find("#layer");
   layer.max = depthShown();
   layer.value = state.layer + 1;

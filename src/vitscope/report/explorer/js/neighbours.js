@@ -1,18 +1,17 @@
 // What of the folder is most like the point and the image; segmentations by its labelled patches; kinds of heads.
 
-const segmentations = new Map();
-const segmentKey = (model, image, layer) => `${model} ${image} ${layer}`;
+const segmentations = new Map(); // by "model image": labels of all layers, or nothing while they are on their way
 
-/** Labels of a trace's patches at a layer, or null until they are there. */
+/** Labels (N,) of a trace's patches at a layer, or null until they are there. */
 function segmentation(trace, layer) {
   if (!source.segmentation || !banksDone.has(trace.model)) return null;
-  const key = segmentKey(trace.model, state.image, layer);
+  const key = `${trace.model} ${state.image}`;
   if (!segmentations.has(key)) {
-    if (segmentations.size > 400) segmentations.clear();
-    segmentations.set(key, {});
-    source.segmentation(trace.model, state.image, layer).then(
+    if (segmentations.size > 40) segmentations.clear();
+    segmentations.set(key, null);
+    source.segmentation(trace.model, state.image).then(
       (found) => {
-        segmentations.set(key, found);
+        segmentations.set(key, found.labels.data);
         redraw();
       },
       (error) => {
@@ -21,8 +20,7 @@ function segmentation(trace, layer) {
       },
     );
   }
-  const found = segmentations.get(key);
-  return found.labels ? found : null;
+  return segmentations.get(key)?.subarray(layer * trace.count, (layer + 1) * trace.count) ?? null;
 }
 
 const banksDone = new Set();

@@ -59,8 +59,8 @@ function cells(map, pixels, over) {
     }
   } else {
     for (let i = 0; i < count; i++) {
-      if (values[i]) put(i, LABEL_CHANNELS[(values[i] - 1) % LABEL_CHANNELS.length], over ? 165 : 255);
-      else put(i, over ? SHADE : blank, over ? 120 : 255);
+      if (values[i]) put(i, LABEL_CHANNELS[(values[i] - 1) % LABEL_CHANNELS.length], over ? 190 : 255);
+      else put(i, over ? SHADE : blank, over ? 110 : 255);
     }
   }
 }

@@ -26,8 +26,8 @@ const serverSource = {
     const response = await answer(`neighbours/${model}/${name}/${layer}/${patch}`, { signal });
     return readArrays(await response.arrayBuffer());
   },
-  segmentation: async (model, name, layer) => {
-    const response = await answer(`segmentations/${model}/${name}/${layer}`);
+  segmentation: async (model, name) => {
+    const response = await answer(`segmentations/${model}/${name}`);
     return readArrays(await response.arrayBuffer());
   },
   bank: async (model, signal) => (await answer(`banks/${model}`, { signal })).json(),

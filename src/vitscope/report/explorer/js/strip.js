@@ -40,20 +40,9 @@ function stripTasks() {
 }
 
 function drawTile(canvas, trace, view, layer, second) {
-  if (view === "segments") return drawSegmentTile(canvas, trace, layer);
   const map = shownMap(trace, view, layer, { second });
   const [h, w] = trace.grid;
   if (canvas.width !== w || canvas.height !== h) [canvas.width, canvas.height] = [w, h];
   if (!map) return canvas.getContext("2d").clearRect(0, 0, w, h);
   paintCells(canvas.getContext("2d"), map, trace.grid, 0, 0, w, h);
-}
-
-/** Segmentations are asked for layer by layer, as they are looked at: the strip shows those that are there. */
-function drawSegmentTile(canvas, trace, layer) {
-  const [h, w] = trace.grid;
-  [canvas.width, canvas.height] = [w, h];
-  const found = segmentations.get(segmentKey(trace.model, state.image, layer));
-  if (found?.labels) {
-    paintCells(canvas.getContext("2d"), { kind: "labels", values: found.labels.data }, trace.grid, 0, 0, w, h);
-  }
 }

@@ -129,8 +129,8 @@ function shownMap(trace, view, layer, { head = state.head, second = null } = {})
     const values = massMask(attentionMap(trace, layer, own, null), state.mass);
     return { kind: "mask", values, low: 0, high: 1 };
   }
-  const found = segmentation(trace, layer);
-  return found && { kind: "labels", values: found.labels.data, share: found.share.data };
+  const labels = segmentation(trace, layer);
+  return labels && { kind: "labels", values: labels };
 }
 
 /** From zero to nearly the largest value: the few strongest patches share the brightest colour, or nothing else shows. */
