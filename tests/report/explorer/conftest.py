@@ -69,6 +69,8 @@ def run_explorer(session: Session) -> Iterator[Running]:
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [place]}, daemon=True)
     thread.start()
+    while not server.started:
+        time.sleep(0.01)
     yield Running(session, explorer, port, f"http://{HOST}:{port}/{TOKEN}/", server)
     server.should_exit = True
     thread.join(timeout=20)

@@ -86,7 +86,7 @@ def render(boot: dict[str, Any], assets: report.Assets, blocks: dict[str, str] |
 
 @cache
 def _assets(images: str, connect: str) -> report.Assets:
-    ours = ("colours", "type", "bar", "tooltip", "pickers")
+    ours = ("colours", "type", "bar", "tooltip", "pickers", "swatch")
     style = report.read_assets([(report.HERE, ours), (HERE, STYLES)], "css")
     script = report.read_assets([(report.HERE, ("dom", "colours", "tooltip")), (HERE, SCRIPTS)], "js")
     return report.Assets(f"{report.fixed_colours()}\n{style}", report.in_one_scope(script), images, connect)

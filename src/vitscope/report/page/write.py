@@ -24,8 +24,8 @@ from vitscope.report.page.payload import gather
 HERE = Path(__file__).parent
 DARK_KINDS = {"global": "#3d4353"}  # what is everywhere must not shine
 STYLES = (  # later ones take precedence
-    "colours", "type", "frame", "bar", "tooltip", "figures", "pickers", "charts", "panels", "overview", "atlas",
-    "tables", "print",
+    "colours", "type", "frame", "bar", "tooltip", "figures", "pickers", "charts", "swatch", "panels", "overview",
+    "atlas", "tables", "print",
 )  # fmt: skip
 SCRIPTS = (  # in the order in which they are read; they share one scope
     "dom", "study", "colours", "selection", "tooltip", "marks", "axes", "lines", "cursor", "pickers", "curves", "tasks",

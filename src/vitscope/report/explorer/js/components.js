@@ -1,6 +1,6 @@
 // Principal components of patch tokens, for colours.
 
-const ROUNDS = 30;
+const ROUNDS = 16;
 
 /**
  * The first three principal components of rows (n, width): coordinates, n x 3. Found on the n x n Gram matrix by

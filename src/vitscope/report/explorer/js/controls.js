@@ -64,21 +64,21 @@ function showControls() {
   find("#says").textContent = state.every
     ? `Everything that ${models[state.focus].title} makes of the image.`
     : `${view.says[0].toUpperCase()}${view.says.slice(1)}.`;
-  showLegend();
   showStudy();
 }
 
-/** The classes of a segmentation and their colours. */
+/** The classes that the segmentations show, and their colours. */
 function showLegend() {
-  const there = state.view === "segments" || state.every ? (boot.classes ?? []).slice(0, 40) : [];
+  const maps = shown.filter((one) => one.map?.kind === "labels").map((one) => one.map.values);
+  const there = [...new Set(maps.flatMap((values) => Array.from(values)))].filter(Boolean).sort((a, b) => a - b);
   const host = find("#classes");
   if (host.dataset.there === there.join()) return;
   host.dataset.there = there.join();
   host.replaceChildren(
-    ...there.map((name, i) => {
+    ...there.map((label) => {
       const swatch = html("i", { class: "swatch" });
-      swatch.style.background = labelColour(i + 1);
-      return html("li", {}, swatch, name);
+      swatch.style.background = labelColour(label);
+      return html("li", {}, swatch, boot.classes[label - 1]);
     }),
   );
 }

@@ -170,13 +170,13 @@ function redraw() {
   });
 }
 
-const background = []; // {steps: a generator, done}: longer than a frame, done bit by bit
+const background = []; // {steps: a generator, layer, done}: longer than a frame, done bit by bit
 /** As much as a frame has time for: small maps first, then what takes longer. */
 function work(start) {
   let more = true;
   while (more && performance.now() - start < FRAME) {
     if (tasks.length) tasks.shift()();
-    else if (background.length) step(background.at(-1));
+    else if (background.length) step(nearest(background));
     else more = false;
   }
   frames.push(performance.now() - start);
@@ -186,7 +186,12 @@ function work(start) {
   }
 }
 
-/** The newest wish comes first: it is the one that is looked at. */
+/** What belongs to the layer that is looked at comes first, then its neighbours. */
+const nearest = (jobs) => {
+  const distance = (job) => Math.abs(job.layer - state.layer);
+  return jobs.reduce((best, job) => (distance(job) < distance(best) ? job : best));
+};
+
 function step(job) {
   const { value, done } = job.steps.next();
   if (!done) return;

@@ -6,6 +6,7 @@ const LABEL_COLOURS = [
 const labelColour = (label) => LABEL_COLOURS[(label - 1) % LABEL_COLOURS.length];
 const channels = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 const LABEL_CHANNELS = LABEL_COLOURS.map(channels);
+/** The ramp of maps, dark to bright in either theme, as they lie over images. */
 const GLOW = (() => {
   const anchors = HEAT.dark.map(channels);
   return Array.from({ length: 256 }, (_, i) => {
@@ -33,7 +34,6 @@ function cells(map, pixels, over) {
   const { data } = pixels;
   const { values } = map;
   const count = data.length / 4;
-  const colours = over ? GLOW : ramp(HEAT);
   const blank = isDark() ? [26, 29, 39] : [236, 234, 227];
   const put = (i, colour, alpha) => {
     data[4 * i] = colour[0];
@@ -45,7 +45,7 @@ function cells(map, pixels, over) {
     const factor = 1 / (map.high - map.low || 1);
     for (let i = 0; i < count; i++) {
       const share = Math.min(1, Math.max(0, (values[i] - map.low) * factor));
-      put(i, colours[Math.round(255 * share)], over ? 135 + 75 * share : 255);
+      put(i, GLOW[Math.round(255 * share)], over ? 130 + 60 * share : 255);
     }
   } else if (map.kind === "colours") {
     for (let i = 0; i < count; i++) {
@@ -55,7 +55,7 @@ function cells(map, pixels, over) {
   } else if (map.kind === "mask") {
     for (let i = 0; i < count; i++) {
       if (over) put(i, SHADE, values[i] ? 0 : 190);
-      else put(i, colours[values[i] ? 215 : 12], 255);
+      else put(i, GLOW[values[i] ? 225 : 12], 255);
     }
   } else {
     for (let i = 0; i < count; i++) {

@@ -109,6 +109,7 @@ function drawPanels() {
     if (viewOf(view).point) ring(context, state.point[0] * width, state.point[1] * height, width / 50);
     tell(panel, map, trace, layer);
   }
+  showLegend();
 }
 
 /** The line below a map: what it is of, in words and numbers. */

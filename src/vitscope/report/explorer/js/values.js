@@ -78,7 +78,7 @@ function componentsOf(traces, layer) {
       at += trace.count * trace.width;
     }
     const steps = principalComponents(rows, total, first.width);
-    background.push({ steps, done: (found) => first.components.set(key, found) });
+    background.push({ steps, layer, done: (found) => first.components.set(key, found) });
   }
   return first.components.get(key);
 }
