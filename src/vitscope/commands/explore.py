@@ -63,7 +63,7 @@ def explore(
     try:
         from vitscope.report.explorer.server import serve
     except ModuleNotFoundError as error:
-        if error.name not in ("starlette", "uvicorn"):
+        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
             raise
         raise VitscopeError(MISSING) from error
     from vitscope.report.explorer.gallery import open_gallery
@@ -83,9 +83,12 @@ def explore(
     def opened(address: str) -> None:
         say(f"explorer: {address} (Ctrl-C ends it)")
         if browser:
+            import threading
             import webbrowser
 
-            webbrowser.open(address)
+            threading.Thread(
+                target=webbrowser.open, args=[address], daemon=True
+            ).start()  # some wait until it is closed
 
     serve(session, port=port, opened=opened)
 
