@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 READY_TESTS := $(VENV)/.ready-tests
 READY_SLOW := $(VENV)/.ready-slow
 
-.PHONY: help setup demo test test-slow lint format bench zoo clean
+.PHONY: help setup demo explorer-page test test-slow lint format bench zoo clean
 
 help:  ## say what there is
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,7 +19,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) setuptools
-	$(INSTALL) --no-build-isolation --editable .
+	$(INSTALL) --no-build-isolation --editable '.[explore]'
 	touch $@
 
 $(READY_TESTS): $(READY)
@@ -52,6 +52,9 @@ lint: $(READY_TESTS)  ## ruff, mypy, and rooms that look one way
 format: $(READY_TESTS)  ## put the source in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+explorer-page: $(READY)  ## write docs/explorer.html anew: the zoo, running in a browser alone
+	$(BIN)/vitscope explore --export docs/explorer.html
 
 bench: $(READY_TESTS)  ## speed and memory, as ratios to a bare forward pass in one run
 	$(BIN)/python -m benchmarks

@@ -22,7 +22,7 @@ def commands_of(target: str, venv: Path) -> str:
 
 def test_running_installs_no_more_than_running_needs(tmp_path: Path) -> None:
     planned = commands_of("demo", tmp_path / "venv")
-    assert "--editable ." in planned
+    assert "--editable '.[explore]'" in planned
     assert "dev" not in planned
     assert "tests.browser" not in planned
 

@@ -28,6 +28,7 @@ from vitscope.core.say import say
 COMMANDS = {
     "demo": "Run the complete study on the built-in zoo and world.",
     "init": "Write a commented study file to start from.",
+    "explore": "Look through models, live: drop in a photo, click a patch.",
     "run": "Run a study, or go on with it: only what is new is computed.",
     "results": "Print the results of a run as CSV, Markdown or LaTeX.",
     "models": "List the models that have names, and how to get their weights.",

@@ -11,6 +11,7 @@ Decisions, so that the same file always gives the same pixels:
 
 from __future__ import annotations
 
+import io
 import stat
 import warnings
 from collections.abc import Callable
@@ -65,6 +66,17 @@ class BadImage(BadData):
 def decode_image(path: Path) -> Image.Image:
     """The upright RGB picture in a file. Raises BadImage, and nothing else, for whatever is wrong with it."""
     return _opened(path, to_rgb)
+
+
+def decode_bytes(data: bytes, name: str, *, most_pixels: int = MAX_PIXELS) -> Image.Image:
+    """The same for a file that came over a wire. name: what a BadImage calls it; most_pixels: more are refused."""
+
+    def checked(image: Image.Image) -> Image.Image:
+        if image.width * image.height > most_pixels:
+            raise BadImage(name, f"has more than the limit of {most_pixels / 1e6:.0f} megapixels: shrink it first")
+        return to_rgb(image)
+
+    return _decoded(io.BytesIO(data), name, checked)
 
 
 def decode_mask(path: Path) -> np.ndarray:
@@ -159,24 +171,35 @@ def _opened(path: Path, then: Callable[[Image.Image], Result]) -> Result:
     """`then(image)` on an opened, size-checked file, with every failure turned into a BadImage."""
     try:
         status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise BadImage(path, "is not a regular file")
-        if status.st_size > MAX_BYTES:
-            raise BadImage(path, f"has more than {MAX_BYTES >> 30} GiB: it is not an image")
-        with Image.open(path, formats=_formats()) as image:
+    except FileNotFoundError:
+        raise BadImage(path, "does not exist") from None
+    except PermissionError:
+        raise BadImage(path, "cannot be read: permission denied") from None
+    except Exception as error:  # a name that no file can have
+        raise BadImage(path, f"cannot be decoded: {reason(error)}") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise BadImage(path, "is not a regular file")
+    if status.st_size > MAX_BYTES:
+        raise BadImage(path, f"has more than {MAX_BYTES >> 30} GiB: it is not an image")
+    return _decoded(path, path, then)
+
+
+def _decoded(source: Path | io.BytesIO, name: Path | str, then: Callable[[Image.Image], Result]) -> Result:
+    try:
+        with Image.open(source, formats=_formats()) as image:
             check_size(*image.size)
             return then(image)
     except BadImage:
         raise
     except FileNotFoundError:
-        raise BadImage(path, "does not exist") from None
+        raise BadImage(name, "does not exist") from None
     except PermissionError:
-        raise BadImage(path, "cannot be read: permission denied") from None
+        raise BadImage(name, "cannot be read: permission denied") from None
     except UnidentifiedImageError:
-        raise BadImage(path, "is not an image of a known format") from None
+        raise BadImage(name, "is not an image of a known format") from None
     except Image.DecompressionBombError:
-        raise BadImage(path, f"has more than the limit of {MAX_PIXELS / 1e6:.0f} megapixels") from None
+        raise BadImage(name, f"has more than the limit of {MAX_PIXELS / 1e6:.0f} megapixels") from None
     except MemoryError:
-        raise BadImage(path, "is too large for this machine's memory") from None
+        raise BadImage(name, "is too large for this machine's memory") from None
     except Exception as error:  # decoders raise anything at all on damaged bytes
-        raise BadImage(path, f"cannot be decoded: {reason(error)}") from None
+        raise BadImage(name, f"cannot be decoded: {reason(error)}") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -23,8 +24,8 @@ from vitscope.report.page.payload import gather
 HERE = Path(__file__).parent
 DARK_KINDS = {"global": "#3d4353"}  # what is everywhere must not shine
 STYLES = (  # later ones take precedence
-    "colours", "type", "frame", "bar", "tooltip", "figures", "pickers", "charts", "panels", "overview", "atlas",
-    "tables", "print",
+    "colours", "type", "frame", "bar", "tooltip", "figures", "pickers", "charts", "swatch", "panels", "overview",
+    "atlas", "tables", "print",
 )  # fmt: skip
 SCRIPTS = (  # in the order in which they are read; they share one scope
     "dom", "study", "colours", "selection", "tooltip", "marks", "axes", "lines", "cursor", "pickers", "curves", "tasks",
@@ -65,27 +66,40 @@ def as_json(data: Any) -> str:
 
 
 @dataclass(frozen=True)
-class _Assets:
+class Assets:
+    """The style and the script of a page, which stand inside it."""
+
     style: str
     script: str
+    images: str = "data:"  # where images may come from
+    connect: str = "'none'"  # whom the script may ask
 
     @property
     def policy(self) -> str:
-        """Only this style and this script run, and nothing is fetched: what a hostile title smuggled in would not."""
+        """Only this style and this script run, nothing else is fetched: what a hostile title smuggled in would not."""
         return (
-            f"default-src 'none'; img-src data:; style-src '{_hash(self.style)}'; script-src '{_hash(self.script)}'; "
-            "base-uri 'none'; form-action 'none'"
+            f"default-src 'none'; img-src {self.images}; connect-src {self.connect}; style-src '{_hash(self.style)}'; "
+            f"script-src '{_hash(self.script)}'; base-uri 'none'; form-action 'none'"
         )
 
 
+def read_assets(parts: Sequence[tuple[Path, Sequence[str]]], suffix: str) -> str:
+    """Styles or scripts, joined in the order given: (page's folder, names) each."""
+    files = [folder / suffix / f"{name}.{suffix}" for folder, names in parts for name in names]
+    return "\n".join(file.read_text("utf-8") for file in files)
+
+
+def in_one_scope(scripts: str) -> str:
+    return f"(() => {{\n'use strict';\n{scripts}\n}})();"
+
+
 @cache
-def _assets() -> _Assets:
-    style = "\n".join([_fixed_colours(), *((HERE / "css" / f"{name}.css").read_text("utf-8") for name in STYLES)])
-    scripts = "\n".join((HERE / "js" / f"{name}.js").read_text("utf-8") for name in SCRIPTS)
-    return _Assets(style, f"(() => {{\n'use strict';\n{scripts}\n}})();")
+def _assets() -> Assets:
+    style = f"{fixed_colours()}\n{read_assets([(HERE, STYLES)], 'css')}"
+    return Assets(style, in_one_scope(read_assets([(HERE, SCRIPTS)], "js")))
 
 
-def _fixed_colours() -> str:
+def fixed_colours() -> str:
     """A class per teaching and per kind of head, so that no element needs a style of its own."""
     teachings = [f".t-{key} {{ --teaching: {teaching.colour}; }}" for key, teaching in TEACHINGS.items()]
     kinds = [

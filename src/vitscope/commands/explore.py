@@ -1,0 +1,132 @@
+"""`vitscope explore`: look through models, live, on a local page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from vitscope.commands.options import ModelOptions, whole
+from vitscope.core.errors import VitscopeError
+from vitscope.core.say import say
+from vitscope.core.teachings import teaching
+
+if TYPE_CHECKING:
+    from vitscope.api import StudyResults
+    from vitscope.models.spec import Spec
+
+MISSING = "the explorer's server is not installed: pip install 'vitscope[explore]'"
+
+
+def explore(
+    *models: str,
+    images: Path | None = None,
+    run: Path | None = None,
+    export: Annotated[list[Path] | None, Parameter(consume_multiple=True)] = None,
+    port: Annotated[int, whole(0, 65535)] = 0,
+    memory: Annotated[int, whole(64, 1 << 20)] = 512,
+    browser: bool = True,
+    model_options: ModelOptions = ModelOptions(),  # noqa: B008
+) -> None:
+    """Look through models, live: drop in a photo, click a patch, and see what each mind makes of it.
+
+    Opens a page on this machine (127.0.0.1 only) until Ctrl-C. Without models it shows the zoo; without images, the
+    menagerie.
+
+    Parameters
+    ----------
+    models
+        Names from `vitscope models`, timm names, random:NAME (untrained), a model card (TOML) or a weights file; the
+        zoo can be chosen beside them.
+    images
+        Folder of images to choose from and to find neighbours in; with masks (COCO, PartImageNet, images/ and masks/)
+        also to segment by.
+    run
+        Folder of a finished run: its models, and its numbers beside the images.
+    export
+        Instead of a server, write one HTML file: PAGE IMAGE ... holds these images as the models see them (at most
+        four models; the zoo's first four if none is named), PAGE alone the networks of the zoo, which run in it.
+    port
+        Of the server; 0 is any free one.
+    memory
+        Megabytes for traced images; models and dropped images have bounds of their own.
+    browser
+        Open the page in the browser.
+    """
+    results = _results(run)
+    specs = _specs(models, results, model_options)
+    if export:
+        _export(export[0], export[1:], specs[: len(models)] if models else specs, model_options.device)
+        return
+    try:
+        from vitscope.report.explorer.server import serve
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
+            raise
+        raise VitscopeError(MISSING) from error
+    from vitscope.report.explorer.gallery import open_gallery
+    from vitscope.report.explorer.session import Session
+    from vitscope.report.explorer.study import study_of
+
+    session = Session(
+        specs,
+        open_gallery(images),
+        root=images,
+        device=model_options.device,
+        memory=memory << 20,
+        study=study_of(results) if results is not None else {},
+        given=len(models),
+    )
+
+    def opened(address: str) -> None:
+        say(f"explorer: {address} (Ctrl-C ends it)")
+        if browser:
+            import threading
+            import webbrowser
+
+            threading.Thread(
+                target=webbrowser.open, args=[address], daemon=True
+            ).start()  # some wait until it is closed
+
+    serve(session, port=port, opened=opened)
+
+
+def _export(page: Path, images: list[Path], specs: list[Spec], device: str) -> None:
+    from vitscope.report.explorer.frozen import export_frozen
+    from vitscope.report.explorer.networks import export_networks
+
+    written = export_frozen(specs, images, page, device) if images else export_networks(specs, page)
+    say(f"page: {written} ({written.stat().st_size / 1e6:.1f} MB)")
+
+
+def _results(run: Path | None) -> StudyResults | None:
+    if run is None:
+        return None
+    from vitscope.api import load_results
+
+    return load_results(run)
+
+
+def _specs(models: tuple[str, ...], results: StudyResults | None, options: ModelOptions) -> list[Spec]:
+    """The models named, then those of the run that have names, then the zoo; the same one counts once."""
+    from vitscope.models.spec import distinct, resolve
+    from vitscope.pipeline.demo import ORDER
+
+    specs = [_titled(spec) for spec in options.specs(models)] if models else []
+    for entry in results.settings.get("models", []) if results is not None else []:
+        try:
+            specs.append(resolve(entry["name"], title=entry.get("title")))
+        except (VitscopeError, KeyError, TypeError) as error:
+            say(f"a model of the run cannot be shown: {error}", style="yellow")
+    named = {spec.name for spec in specs}
+    specs += [_titled(resolve(f"zoo/{key}")) for key in ORDER if f"zoo/{key}" not in named]
+    return list(distinct(specs))
+
+
+def _titled(spec: Spec) -> Spec:
+    """The zoo goes by its teachings."""
+    if not spec.name.startswith("zoo/") or spec.title != spec.name:
+        return spec
+    return replace(spec, title=teaching(spec.teaching).title)
