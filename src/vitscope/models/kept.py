@@ -53,6 +53,8 @@ class Keeper:
 
     def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None: ...
 
+    def writes(self, layer: int, mixed: Tensor, weight: Tensor) -> None: ...
+
 
 def trace_image(
     backbone: Backbone, image: Image.Image | Path | str, *, stop: Callable[[], bool] = lambda: False
