@@ -20,8 +20,10 @@ def others(annotation: Any, value: Any) -> list[Any]:
         return [choice for choice in get_args(annotation) if choice != value]
     if annotation is bool:
         return [not value]
-    if annotation in (int, float):
+    if annotation is int:
         return [value + 1]
+    if annotation is float:
+        return [value / 2]
     if annotation == int | None:
         return [256, 257]
     if get_origin(annotation) is tuple:

@@ -26,6 +26,10 @@ NEEDED: dict[str, list[str]] = {
     "run": [],
     "results": [],
     "models": [],
+    "datasets": [],
+    "heads": [MODEL, "--images", "photos", "--out", "out"],
+    "look": ["photos/class0/000.png", "--model", MODEL, "--out", "out"],
+    "explore": [MODEL, "--export", "page.html", "photos/class0/000.png"],  # without it, a server until Ctrl-C
     "attention": [MODEL, "--images", "photos", "--out", "out", "--no-page", "--no-figures"],
     "features": [MODEL, "--images", "photos", "--out", "out", "--no-page", "--no-figures", "--seeds", "1"],
     "extract": [MODEL, "--images", "photos", "--out", "out"],
@@ -92,7 +96,7 @@ def test_every_command_is_fed() -> None:
         ("attention", "--show"),
         ("attention", "MODELS"),
         ("init", "PATH"),
-        *((command, "--out") for command in set(NEEDED) - {"init", "results", "models"}),
+        *((command, "--out") for command in set(NEEDED) - {"init", "results", "models", "datasets", "explore"}),
     }
     assert expected <= found, f"missing: {expected - found}; found: {sorted(found)}"
 

@@ -39,6 +39,7 @@ def look(
     out
         Folder for the pictures.
     """
+    from vitscope.core.files import make_folder
     from vitscope.report.look import look_at
 
     if not photos:
@@ -46,6 +47,7 @@ def look(
     if len(photos) > MOST_PHOTOS:
         raise VitscopeError(f"{len(photos)} photos do not fit into one picture: name at most {MOST_PHOTOS}")
     specs = model_options.specs(model or ())
+    make_folder(out)
     for path in look_at(
         specs, photos, out, at=_point(at), without_position=without_position, device=model_options.device
     ):
