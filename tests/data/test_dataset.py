@@ -29,16 +29,17 @@ def make(kind: str, root: Path) -> tuple[Path, list[Path]]:
         "retrieval": ["bella/a.bmp", "bella/b.bmp", "max/a.bmp", "max/b.bmp"],
         "video": ["0.bmp", "1.bmp"],
         "keypoints": ["a.bmp", "b.bmp"],
+        "segmentation": ["images/a.bmp", "images/b.bmp", "images/c.bmp", "images/d.bmp"],
     }[kind]
     for name in names:
         image(root / name)
     region = np.zeros((16, 24), np.uint8)
     region[4:9, 4:9] = 1
     place = root
-    if kind == "masks":
+    if kind in ("masks", "segmentation"):
         (root / "masks").mkdir()
-        for name in ("a", "b"):
-            Image.fromarray(region * np.uint8(255)).save(root / f"masks/{name}.png")
+        for name in names:
+            Image.fromarray(region * np.uint8(255)).save(root / f"masks/{Path(name).stem}.png")
     if kind == "video":
         Image.fromarray(region).save(root / "mask.png")
     if kind == "keypoints":
