@@ -8,9 +8,11 @@ import pytest
 import timm
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from vitscope.core.errors import UnsupportedModel
 from vitscope.data.preprocessing import Preprocessing
+from vitscope.models import watched_attention
 from vitscope.models.backbone import Backbone
 from vitscope.models.layout import Grid, TokenLayout
 from vitscope.models.trace import SIGNALS, attention_module, trace
@@ -112,19 +114,55 @@ def test_attention_is_the_softmax_of_queries_and_keys() -> None:
     torch.testing.assert_close(recorder.seen["attention"][1][1].double(), expected, rtol=1e-4, atol=1e-6)
 
 
+class Operations(TorchDispatchMode):
+    """Names of all operations that run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.append(func.name())
+        return func(*args, **(kwargs or {}))
+
+
 def test_without_attention_observers_the_fused_kernel_stays_on() -> None:
     backbone = make("vit_tiny_patch16_224", 64, depth=2)
-    used = []
-
-    class Watch(Recorder):
-        def tokens(self, layer: int, x: Tensor) -> None:
-            used.append(attention_module(inside(backbone).blocks[layer]).fused_attn)
-
     images = torch.zeros(1, 3, 64, 64, dtype=torch.uint8)
-    backbone.trace(images, [Watch("tokens")])
-    assert used == [True, True]
-    backbone.trace(images, [Watch("tokens", "attention")])
-    assert used[2:] == [False, False]
+    for wants, fused in ((("tokens",), 2), (("tokens", "attention"), 0)):
+        with Operations() as operations:
+            backbone.trace(images, [Recorder(*wants)])
+        assert sum("scaled_dot_product" in name for name in operations.names) == fused
+
+
+@pytest.mark.parametrize("name", ["vit_tiny_patch16_224", "beit_base_patch16_224"])  # without and with a bias
+def test_attention_by_parts_is_that_of_the_unfused_path(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    backbone = make(name, 64, depth=2, embed_dim=96, num_heads=3)
+    images = torch.randint(0, 256, (7, 3, 64, 64), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    monkeypatch.setattr(watched_attention, "CACHE", 3 * 4 * 3 * 17 * 17)  # three images
+    shown: list[tuple[int, Tensor, Tensor | None]] = []
+
+    class Sweeping(Recorder):
+        def sweep(self, layer: int, probs: Tensor, scores: Tensor | None) -> None:
+            shown.append((layer, probs.clone(), None if scores is None else scores.clone()))
+
+    parts, whole = Sweeping("attention", "tokens"), Recorder("attention", "tokens")
+    backbone.trace(images, [parts])
+    for block in inside(backbone).blocks:
+        attention_module(block).fused_attn = False  # type: ignore[assignment]
+    backbone.trace(images, [whole])
+    assert [(layer, len(probs)) for layer, probs, _ in shown] == [(layer, n) for layer in (0, 1) for n in (3, 3, 1)]
+    for layer in (0, 1):
+        torch.testing.assert_close(
+            torch.cat([p for at, p, _ in shown if at == layer]), whole.seen["attention"][layer][1]
+        )
+        torch.testing.assert_close(parts.seen["attention"][layer][1], whole.seen["attention"][layer][1])
+        torch.testing.assert_close(parts.seen["tokens"][layer][1], whole.seen["tokens"][layer][1])
+    for _, probs, scores in shown:
+        assert (scores is None) == name.startswith("beit")
+        if scores is not None:
+            assert scores.amax(-1).count_nonzero() == 0
+            torch.testing.assert_close(scores.softmax(-1), probs)
 
 
 def test_an_observer_that_writes_is_caught_and_the_module_is_restored() -> None:

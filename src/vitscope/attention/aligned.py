@@ -11,7 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from vitscope.attention.view import AttentionStatistic, AttentionView
+from vitscope.attention.view import AttentionPart, AttentionStatistic, AttentionView
+from vitscope.core.device import accumulation_dtype
+from vitscope.data.batches import Batch
 from vitscope.models.layout import Grid, TokenLayout
 
 GROUPS = 16  # images are dealt into groups; the bootstrap over groups gives each head kind's stability
@@ -97,26 +99,35 @@ class AlignedStatistic(AttentionStatistic):
     def __init__(self, layout: TokenLayout, depth: int) -> None:
         super().__init__(layout, depth)
         self._folded: list[Tensor] = []
+        self._groups: list[int] = []  # of the batch's images
+        self._swept = 0  # of them, at the current layer
+        self._canvas: Tensor | None = None  # of the current layer, (G, H, 2h-1, 2w-1)
+
+    def begin(self, batch: Batch) -> None:
+        super().begin(batch)
+        self._groups = group_of(batch.indices).tolist()
+        self._swept, self._canvas = 0, None
+
+    def stream(self, layer: int, part: AttentionPart) -> None:
+        prefix = self.layout.prefix
+        groups = self._groups[self._swept : self._swept + len(part.probs)]
+        self._swept += len(groups)
+        scale = F.pad(part.renormaliser, (prefix, 0)).unsqueeze(-1)  # (b, H, T, 1)
+        for group in sorted(set(groups)):
+            where = [place for place, of in enumerate(groups) if of == group]
+            weighted = part.probs[where[0]] * scale[where[0]]  # (H, T, T)
+            for place in where[1:]:
+                weighted.addcmul_(part.probs[place], scale[place])
+            canvas = align(weighted[:, prefix:, prefix:], self.layout.grid)  # (H, 2h-1, 2w-1)
+            if self._canvas is None:
+                dtype = accumulation_dtype(canvas.device)
+                self._canvas = torch.zeros(GROUPS, *canvas.shape, dtype=dtype, device=canvas.device)
+            self._canvas[group] += canvas
 
     def see(self, layer: int, view: AttentionView) -> None:
-        groups = group_of(self.batch.indices).tolist()
-        prefix = self.layout.prefix
-        canvases: dict[int, Tensor] = {}
-        for group in sorted(set(groups)):
-            weighted: Tensor | None = None  # (H, T, T)
-            for picture in (i for i, g in enumerate(groups) if g == group):
-                scale = F.pad(view.renormaliser[picture], (prefix, 0)).unsqueeze(-1)  # (H, T, 1)
-                if weighted is None:
-                    weighted = view.probs[picture] * scale
-                else:
-                    weighted.addcmul_(view.probs[picture], scale)
-            assert weighted is not None
-            canvases[group] = align(weighted[:, prefix:, prefix:], self.layout.grid)  # (H, 2h-1, 2w-1)
-        shape = next(iter(canvases.values())).shape
-        stacked = torch.zeros(GROUPS, *shape, dtype=torch.float64)
-        for group, canvas in canvases.items():
-            stacked[group] = canvas.double().cpu()
-        self._folded.append(stacked)
+        assert self._canvas is not None, "a batch has images"
+        self._folded.append(self._canvas)
+        self._swept, self._canvas = 0, None
 
     def end(self) -> None:
         self.add("canvas", torch.stack(self._folded, dim=1))  # (G, L, H, 2h-1, 2w-1)

@@ -20,7 +20,7 @@ from vitscope.attention.patterns import Patterns, PatternStatistic
 from vitscope.attention.rollout import RolloutStatistic
 from vitscope.attention.sinks import MEASURES as SINK_MEASURES
 from vitscope.attention.sinks import SinkStatistic, sink_map, sink_tables
-from vitscope.attention.view import AttentionStatistic, AttentionView
+from vitscope.attention.view import AttentionPart, AttentionStatistic, AttentionView, SweepingStatistic
 from vitscope.core.analysis import Analysis, Found, Measure, Outcome, Stream, Watch
 from vitscope.core.bootstrap import MANY
 from vitscope.core.results import NOBODY, tidy, tidy_mean
@@ -33,15 +33,13 @@ if TYPE_CHECKING:
     from vitscope.models.shape import ModelShape
 
 
-class AllAttention(Statistic):
+class AllAttention(SweepingStatistic):
     """All attention statistics of one model, watching one pass together and sharing what they compute."""
 
     name = "attention"
-    wants = frozenset({"attention"})
 
     def __init__(self, layout: TokenLayout, depth: int, patch: tuple[int, int]) -> None:
-        super().__init__()
-        self.layout = layout
+        super().__init__(layout)
         self.maps = MapStatistic(layout, depth)
         self.aligned = AlignedStatistic(layout, depth)
         self.distance = DistanceStatistic(layout, depth, patch)
@@ -65,8 +63,11 @@ class AllAttention(Statistic):
         for part in self.parts:
             part.begin(batch)
 
-    def attention(self, layer: int, probs: Tensor) -> None:
-        view = AttentionView(probs, self.layout)
+    def stream(self, layer: int, part: AttentionPart) -> None:
+        for one in self.parts:
+            one.stream(layer, part)
+
+    def see(self, layer: int, view: AttentionView) -> None:
         for part in self.parts:
             part.see(layer, view)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from vitscope.attention.view import TINY, AttentionStatistic, AttentionView
+from vitscope.attention.view import TINY, AttentionPart, AttentionStatistic, AttentionView
 
 
 def entropy(attention: Tensor) -> Tensor:
@@ -46,31 +46,27 @@ class DispersionStatistic(AttentionStatistic):
 
     name = "dispersion"
 
-    def see(self, layer: int, view: AttentionView) -> None:
+    def stream(self, layer: int, part: AttentionPart) -> None:
         prefix, spatial = self.layout.prefix, self.layout.spatial
-        heads, positions, entropies = [], [], []
-        count = view.probs.shape[1]
-        shift = 1 / self.layout.tokens  # squares of differences from uniform attention: no cancellation
-        buffer = view.probs.new_empty(0)
-        for _, probs in view.chunks():
-            if buffer.shape != probs.shape:
-                buffer = torch.empty_like(probs)
-            torch.clamp(probs, min=TINY, out=buffer).log_()
-            entropies.append(-torch.linalg.vecdot(probs, buffer).mean(-1))
-            deviation = torch.sub(probs, shift, out=buffer)
-            over_heads = deviation.sum(1)[:, prefix:, prefix:]  # (b, N, N)
-            over_sources = deviation[:, :, prefix:].sum(2)[..., prefix:]  # (b, H, N)
-            square = deviation.square_()
-            if count > 1:
-                variance = square.sum(1)[:, prefix:, prefix:] - over_heads.square() / count
-                heads.append(variance.clamp_min(0).div(count - 1).sqrt().mean(dim=(-1, -2)))
-            variance = square[:, :, prefix:].sum(2)[..., prefix:] - over_sources.square() / spatial
-            positions.append(variance.clamp_min(0).div(max(spatial - 1, 1)).sqrt().mean(-1))
+        count = part.probs.shape[1]
+        self.gather("entropy", part.row_entropy.mean(-1))
+        deviation = part.probs - 1 / self.layout.tokens  # from uniform attention: squares do not cancel
+        over_heads = deviation.sum(1)[:, prefix:, prefix:]  # (b, N, N)
+        over_sources = deviation[:, :, prefix:].sum(2)[..., prefix:]  # (b, H, N)
+        square = deviation.square_()
+        if count > 1:
+            variance = square.sum(1)[:, prefix:, prefix:] - over_heads.square() / count
+            self.gather("head_deviation", variance.clamp_min(0).div(count - 1).sqrt().mean(dim=(-1, -2)))
+        else:
+            self.gather("head_deviation", part.probs.new_full((len(part.probs),), torch.nan))
+        variance = square[:, :, prefix:].sum(2)[..., prefix:] - over_sources.square() / spatial
+        self.gather("position_deviation", variance.clamp_min(0).div(max(spatial - 1, 1)).sqrt().mean(-1))
+
+    def see(self, layer: int, view: AttentionView) -> None:
         self.note("prefix_mass", 1 - view.spatial_mass.mean(-1))
-        self.note("first_spatial_mass", view.column_means[1][..., prefix])
-        self.note("entropy", torch.cat(entropies))
-        self.note("head_deviation", torch.cat(heads) if heads else view.probs.new_full((len(view.probs),), torch.nan))
-        self.note("position_deviation", torch.cat(positions))
+        self.note("first_spatial_mass", view.column_means[1][..., self.layout.prefix])
+        for name in ("entropy", "head_deviation", "position_deviation"):
+            self.note(name, self.gathered(name))
 
     def result(self) -> Dispersion:
         return Dispersion(**{name: self.rows_of(name).double() for name in Dispersion.__dataclass_fields__})

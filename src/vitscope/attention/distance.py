@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from vitscope.attention.view import AttentionStatistic, AttentionView
+from vitscope.attention.view import AttentionPart, AttentionStatistic, AttentionView
 from vitscope.models.layout import Grid, TokenLayout
 
 if TYPE_CHECKING:
@@ -72,16 +72,20 @@ class DistanceStatistic(AttentionStatistic):
     def of(cls, shape: ModelShape, **settings: Any) -> DistanceStatistic:
         return cls(shape.layout, shape.depth, shape.patch, **settings)
 
-    def see(self, layer: int, view: AttentionView) -> None:
-        self._steps = self._steps.to(view.probs.device)
-        steps = self._mean(view, self._steps)
-        self.note("steps", steps)
+    def stream(self, layer: int, part: AttentionPart) -> None:
+        self._steps = self._steps.to(part.probs.device)
+        self.gather("steps", self._mean(part, self._steps))
         if not self.square_patches:
-            self._pixels = self._pixels.to(view.probs.device)
-            self.note("pixels", self._mean(view, self._pixels))
+            self._pixels = self._pixels.to(part.probs.device)
+            self.gather("pixels", self._mean(part, self._pixels))
 
-    def _mean(self, view: AttentionView, functional: Tensor) -> Tensor:
-        rows = view.rows(functional)[:, :, self.layout.prefix :] * view.renormaliser  # (B, H, N)
+    def see(self, layer: int, view: AttentionView) -> None:
+        for name in ("steps",) if self.square_patches else ("steps", "pixels"):
+            self.note(name, self.gathered(name))
+
+    def _mean(self, part: AttentionPart, functional: Tensor) -> Tensor:
+        """Mean over spatial sources of sum_d probs[s, d] * functional[s, d], renormalised: (b, H)."""
+        rows = torch.linalg.vecdot(part.probs, functional)[:, :, self.layout.prefix :] * part.renormaliser
         return rows.mean(-1)
 
     def blocks(self, unit: str) -> Iterator[Tensor]:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from vitscope.attention.aligned import GROUPS, group_of
+from vitscope.attention.ranking import rank
 from vitscope.attention.saliency import top_mass_mask
 from vitscope.attention.view import AttentionStatistic, AttentionView
 from vitscope.core.bootstrap import percentile_interval, resampling_counts
@@ -40,8 +41,8 @@ def gini(maps: Tensor) -> Tensor:
     0.75
     """
     n = maps.shape[-1]
-    ranks = torch.arange(1, n + 1).to(maps)
-    values = maps.sort(-1).values
+    ranks = torch.arange(n, 0, -1).to(maps)
+    values = rank(maps).values
     total = values.sum(-1)
     coefficient = (2 * (values * ranks).sum(-1) / total.clamp_min(1e-30) - (n + 1)) / n
     return torch.where(total > 0, coefficient, torch.zeros_like(total))
@@ -49,8 +50,7 @@ def gini(maps: Tensor) -> Tensor:
 
 def top_share(maps: Tensor, top: int = TOP) -> Tensor:
     """Share of the mass on the `top` most attended tokens."""
-    top = min(top, maps.shape[-1])
-    return maps.topk(top, dim=-1).values.sum(-1) / maps.sum(-1).clamp_min(1e-30)
+    return rank(maps).values[..., :top].sum(-1) / maps.sum(-1).clamp_min(1e-30)
 
 
 def centre_lift(maps: Tensor, grid: Grid) -> Tensor:

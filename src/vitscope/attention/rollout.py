@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from vitscope.attention.view import TINY, AttentionStatistic, AttentionView
+from vitscope.attention.view import TINY, AttentionPart, AttentionStatistic, AttentionView
 
 
 def rollout(attentions: Sequence[Tensor], source: Tensor) -> Tensor:
@@ -34,8 +34,11 @@ class RolloutStatistic(AttentionStatistic):
 
     name = "rollout"
 
+    def stream(self, layer: int, part: AttentionPart) -> None:
+        self.gather("head_mean", part.head_mean)
+
     def see(self, layer: int, view: AttentionView) -> None:
-        self._pending.setdefault("layers", []).append(view.head_mean)
+        self._pending.setdefault("layers", []).append(self.gathered("head_mean"))
 
     def end(self) -> None:
         layers = self._pending.pop("layers")

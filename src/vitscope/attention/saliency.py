@@ -18,6 +18,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
+from vitscope.attention.ranking import Ranking, rank
 from vitscope.attention.view import TINY, AttentionStatistic, AttentionView
 from vitscope.core.analysis import PROTOCOLS, Analysis, Found, Measure, Outcome, Stream, Watch
 from vitscope.core.results import NOBODY, tidy, tidy_mean
@@ -40,8 +41,12 @@ def top_mass_mask(maps: Tensor, mass: float = MASS) -> Tensor:
     >>> top_mass_mask(torch.tensor([0.1, 0.5, 0.15, 0.25])).tolist()
     [False, True, False, True]
     """
-    total = maps.sum(-1, keepdim=True)
-    values, order = maps.sort(dim=-1, descending=True, stable=True)
+    return ranked_mass_mask(rank(maps), maps.sum(-1, keepdim=True), mass)
+
+
+def ranked_mass_mask(ranking: Ranking, total: Tensor, mass: float = MASS) -> Tensor:
+    """The same from maps that are ranked already. total: of each map, (..., 1)."""
+    values, order = ranking
     before = values.cumsum(-1) - values  # mass of the tokens ranked higher
     keep = (before < mass * total) & (total > 0)
     return torch.zeros_like(keep).scatter(-1, order, keep)
@@ -63,11 +68,16 @@ def average_precision(maps: Tensor, truth: Tensor) -> Tensor:
     >>> average_precision(torch.tensor([0.5, 0.3, 0.2]), torch.tensor([True, False, True])).item()  # (1/1 + 2/3) / 2
     0.833...
     """
-    values, order = maps.sort(dim=-1, descending=True)
-    hits = truth.expand(maps.shape).gather(-1, order).to(maps.dtype)
-    ranks = torch.arange(1, maps.shape[-1] + 1, device=maps.device)
+    return ranked_precision(rank(maps), truth)
+
+
+def ranked_precision(ranking: Ranking, truth: Tensor) -> Tensor:
+    """The same from maps that are ranked already."""
+    values, order = ranking
+    hits = truth.expand(values.shape).gather(-1, order).to(values.dtype)
+    ranks = torch.arange(1, values.shape[-1] + 1, device=values.device)
     last = F.pad(values[..., 1:] < values[..., :-1], (0, 1), value=True)  # of the tokens that are equal
-    ends = torch.where(last, ranks, maps.shape[-1]).flip(-1).cummin(-1).values.flip(-1)  # rank of the last of each
+    ends = torch.where(last, ranks, values.shape[-1]).flip(-1).cummin(-1).values.flip(-1)  # rank of the last of each
     precision = (hits.cumsum(-1) / ranks).gather(-1, ends - 1)
     found: Tensor = (precision * hits).sum(-1) / hits.sum(-1).clamp_min(1)
     return found
@@ -129,25 +139,32 @@ class SaliencyStatistic(AttentionStatistic):
 
     def see(self, layer: int, view: AttentionView) -> None:
         prefix, (h, w) = self.layout.prefix, self.layout.grid
+        self._truth = {protocol: truth.to(view.probs.device) for protocol, truth in self._truth.items()}
         centre = {"corrected": self.layout.centre, "paper": (h - 1) // 2 * w + (w - 1) // 2}
-        spatial = {"corrected": view.column_means[2], "paper": view.column_means[1]}
-        for protocol, truth in self._truth.items():
-            maps = {
-                "spatial": spatial[protocol][..., prefix:],
-                "centre": view.probs[:, :, prefix + centre[protocol], prefix:],
-            }
-            if view.cls_map is not None:
-                maps["cls"] = view.cls_map
-            truth = truth.to(view.probs.device)
-            for source, per_head in maps.items():
-                self.note(f"heads/{source}/{protocol}", iou(top_mass_mask(per_head, self.mass), truth.unsqueeze(1)))
-                if protocol == "paper" and source != "spatial":
-                    per_head = per_head / per_head.sum(-1, keepdim=True).clamp_min(TINY)
-                merged = per_head.mean(1)
-                self.note(f"merged/{source}/{protocol}", iou(top_mass_mask(merged, self.mass), truth))
-                if protocol == "corrected":
-                    self.note(f"precision_heads/{source}", average_precision(per_head, truth.unsqueeze(1)))
-                    self.note(f"precision_merged/{source}", average_precision(merged, truth))
+        looks = {  # corrected, paper
+            "spatial": [view.column_means[at][..., prefix:] for at in (2, 1)],
+            "centre": [view.probs[:, :, prefix + centre[protocol], prefix:] for protocol in PROTOCOLS],
+        }
+        if view.cls_map is not None:
+            looks["cls"] = [view.cls_map] * 2
+        for source, (corrected, paper) in looks.items():
+            ranking = rank(corrected)
+            top = ranked_mass_mask(ranking, corrected.sum(-1, keepdim=True), self.mass)
+            self._score("corrected", source, top, merged := corrected.mean(1))
+            truth = self._truth["corrected"]
+            self.note(f"precision_heads/{source}", ranked_precision(ranking, truth.unsqueeze(1)))
+            self.note(f"precision_merged/{source}", average_precision(merged, truth))
+            if paper is not corrected:
+                top = top_mass_mask(paper, self.mass)
+            if source != "spatial":
+                paper = paper / paper.sum(-1, keepdim=True).clamp_min(TINY)
+            self._score("paper", source, top, paper.mean(1))
+
+    def _score(self, protocol: str, source: str, top: Tensor, merged: Tensor) -> None:
+        """IoU of the heads' masks (B, H, N), and of the heads' mean (B, N)."""
+        truth = self._truth[protocol]
+        self.note(f"heads/{source}/{protocol}", iou(top, truth.unsqueeze(1)))
+        self.note(f"merged/{source}/{protocol}", iou(top_mass_mask(merged, self.mass), truth))
 
     def end(self) -> None:
         for protocol, truth in self._truth.items():

@@ -1,69 +1,64 @@
 """What several measures need of one block's attention, computed once and shared.
 
-On a CPU the heavy elementwise steps go image by image, so that what they touch stays in the cache: that is what
-keeps the whole attention study close to the speed of a bare forward pass.
+On a CPU whatever streams all probabilities goes through a few images at a time (`AttentionPart`), as soon as the
+network has made them and while they are in the cache; what is small is then done for the whole batch at once
+(`AttentionView`). That is what keeps the whole attention study close to the speed of a bare forward pass.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Sequence
 from functools import cached_property
+from weakref import ref
 
 import torch
 from torch import Tensor
 
 from vitscope.core.statistic import Statistic
 from vitscope.models.layout import TokenLayout
+from vitscope.models.watched_attention import parts_of
 
 TINY = 1e-30  # log(TINY) * 0 is 0, log(0) * 0 is not a number
 
 
-class AttentionView:
-    """One block's attention probs (B, H, T, T), post-softmax, and what follows from it. Nothing is written into it."""
+class AttentionPart:
+    """Attention probs (b, H, T, T) of a few images of a batch, post-softmax, and what is shared of it.
 
-    def __init__(self, probs: Tensor, layout: TokenLayout) -> None:
+    scores: the logarithms of probs up to a constant per row, at most 0, or None if nobody has them.
+    """
+
+    def __init__(self, probs: Tensor, layout: TokenLayout, scores: Tensor | None = None) -> None:
         self.probs = probs if probs.dtype == torch.float32 else probs.float()
-        self.layout = layout
+        self.scores, self.layout = scores, layout
+        self.spatial_mass = self._spatial_mass()
+        self.renormaliser = torch.where(self.spatial_mass > 0, 1 / self.spatial_mass, 0.0)
+        self.column_means = self._column_means()
 
-    def chunks(self) -> Iterator[tuple[slice, Tensor]]:
-        """Slices of the batch and their attention (b, H, T, T): single images on a CPU, all at once elsewhere."""
-        size = 1 if self.probs.device.type == "cpu" else len(self.probs)
-        for start in range(0, len(self.probs), size):
-            where = slice(start, start + size)
-            yield where, self.probs[where]
+    @classmethod
+    def of(cls, probs: Tensor, layout: TokenLayout, scores: Tensor | None = None) -> AttentionPart:
+        """The one that another statistic has made of the same tensor and still holds, or a new one."""
+        known = getattr(probs, "_part", lambda: None)()
+        if known is not None and known.layout == layout:
+            return known  # type: ignore[no-any-return]
+        part = cls(probs, layout, scores)
+        probs._part = ref(part)  # type: ignore[attr-defined]
+        return part
 
-    def rows(self, functional: Tensor) -> Tensor:
-        """sum_d probs[s, d] * functional[s, d] for every source. functional: (T, T) -> (B, H, T)."""
-        return torch.cat([torch.linalg.vecdot(probs, functional) for _, probs in self.chunks()])
-
-    @cached_property
-    def spatial(self) -> Tensor:
-        """Attention between spatial tokens, (B, H, N, N): a view, rows sum to the spatial mass."""
-        prefix = self.layout.prefix
-        return self.probs[:, :, prefix:, prefix:]
-
-    @cached_property
-    def spatial_mass(self) -> Tensor:
-        """Share of each spatial source's attention that stays on spatial tokens, (B, H, N)."""
+    def _spatial_mass(self) -> Tensor:
+        """Share of each spatial source's attention that stays on spatial tokens, (b, H, N)."""
         prefix = self.layout.prefix
         if prefix == 0:
             return self.probs.sum(-1)
         if prefix == 1:  # cheaper and as exact: the rest of a distribution
             total = self.probs[:, :, prefix:].sum(-1)
             return (total - self.probs[:, :, prefix:, 0]).clamp_min(0)
-        return self.spatial.sum(-1)
+        return self.probs[:, :, prefix:, prefix:].sum(-1)
 
-    @cached_property
-    def renormaliser(self) -> Tensor:
-        """1 / spatial mass, (B, H, N); 0 for a source that attends to prefix tokens only (its row stays 0)."""
-        return torch.where(self.spatial_mass > 0, 1 / self.spatial_mass, torch.zeros(()))
+    def _column_means(self) -> Tensor:
+        """Mean attention on each token over all sources, spatial sources, spatial sources renormalised: (b, H, 3, T).
 
-    @cached_property
-    def column_means(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Mean attention on each token over (all sources, spatial sources, spatial sources renormalised).
-
-        Each (B, H, T); the last one is 0 on prefix tokens.
+        The last one is 0 on prefix tokens.
         """
         batch, heads, tokens, _ = self.probs.shape
         prefix, spatial = self.layout.prefix, self.layout.spatial
@@ -71,38 +66,99 @@ class AttentionView:
         weights[:, :, 0] = 1 / tokens
         weights[:, :, 1, prefix:] = 1 / spatial
         weights[:, :, 2, prefix:] = self.renormaliser / spatial
-        means = torch.matmul(weights, self.probs)  # (B, H, 3, T)
-        pure = means[:, :, 2].clone()
-        pure[..., :prefix] = 0
-        return means[:, :, 0], means[:, :, 1], pure
+        means = torch.matmul(weights, self.probs)  # (b, H, 3, T)
+        means[:, :, 2, :prefix] = 0
+        return means
 
     @cached_property
     def head_mean(self) -> Tensor:
-        """Mean over heads, (B, T, T)."""
+        """Mean over heads, (b, T, T)."""
         return self.probs.mean(1)
 
     @cached_property
+    def row_entropy(self) -> Tensor:
+        """Entropy of each row in nats, (b, H, T).
+
+        From scores s = log p - log p_max it is -log p_max - sum p s: no logarithm but one per row.
+        """
+        if self.scores is None:
+            return -torch.linalg.vecdot(self.probs, self.probs.clamp_min(TINY).log())
+        return -(self.probs.amax(-1).log() + torch.linalg.vecdot(self.probs, self.scores))
+
+
+class AttentionView:
+    """One block's attention probs (B, H, T, T), post-softmax, and what follows from it. Nothing is written into it."""
+
+    def __init__(self, probs: Tensor, layout: TokenLayout, parts: Sequence[AttentionPart]) -> None:
+        self.probs = probs if probs.dtype == torch.float32 else probs.float()
+        self.layout, self.parts = layout, parts
+
+    @cached_property
+    def spatial_mass(self) -> Tensor:
+        """Share of each spatial source's attention that stays on spatial tokens, (B, H, N)."""
+        return torch.cat([part.spatial_mass for part in self.parts])
+
+    @cached_property
+    def column_means(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean attention on each token over (all sources, spatial sources, spatial sources renormalised).
+
+        Each (B, H, T); the last one is 0 on prefix tokens.
+        """
+        everyone, spatial, pure = torch.cat([part.column_means for part in self.parts]).unbind(2)
+        return everyone, spatial, pure
+
+    @cached_property
     def cls_map(self) -> Tensor | None:
-        """Attention of CLS on the spatial tokens, (B, H, N), or None for a model without CLS."""
-        return self.probs[:, :, 0, self.layout.prefix :] if self.layout.has_cls else None
+        """Attention of CLS on the spatial tokens, (B, H, N), or None for a model without CLS. A copy, to be kept."""
+        return self.probs[:, :, 0, self.layout.prefix :].contiguous() if self.layout.has_cls else None
 
 
-class AttentionStatistic(Statistic):
-    """A statistic of attention. `see` gets the shared view; per-image values are collected layer by layer."""
+class SweepingStatistic(Statistic):
+    """A statistic of attention that sees a block in parts first (`stream`), and then as a whole (`see`)."""
 
     wants = frozenset({"attention"})
 
-    def __init__(self, layout: TokenLayout, depth: int) -> None:
+    def __init__(self, layout: TokenLayout) -> None:
         super().__init__()
-        self.layout, self.depth = layout, depth
-        self._pending: dict[str, list[Tensor]] = {}
+        self.layout = layout
+        self._parts: list[AttentionPart] = []
+
+    def sweep(self, layer: int, probs: Tensor, scores: Tensor | None) -> None:
+        """The next images of the batch, (b, H, T, T), before `attention` is told of all of them."""
+        part = AttentionPart.of(probs, self.layout, scores)
+        self._parts.append(part)
+        self.stream(layer, part)
 
     def attention(self, layer: int, probs: Tensor) -> None:
-        self.see(layer, AttentionView(probs, self.layout))
+        if not self._parts:  # nobody swept
+            for images in parts_of(probs):
+                self.sweep(layer, probs[images], None)
+        self.see(layer, AttentionView(probs, self.layout, self._parts))
+        self._parts = []
+
+    def stream(self, layer: int, part: AttentionPart) -> None:
+        """A few images of one block: the place for what reads all probabilities."""
 
     @abstractmethod
     def see(self, layer: int, view: AttentionView) -> None:
         """One block's attention; blocks come in order."""
+
+
+class AttentionStatistic(SweepingStatistic):
+    """A single statistic of attention; per-image values are collected layer by layer."""
+
+    def __init__(self, layout: TokenLayout, depth: int) -> None:
+        super().__init__(layout)
+        self.depth = depth
+        self._pending: dict[str, list[Tensor]] = {}
+        self._gathered: dict[str, list[Tensor]] = {}
+
+    def gather(self, name: str, value: Tensor) -> None:
+        """A value per image of a part, (b, ...): `gathered` gives all of the batch."""
+        self._gathered.setdefault(name, []).append(value)
+
+    def gathered(self, name: str) -> Tensor:
+        return torch.cat(self._gathered.pop(name))
 
     def note(self, name: str, value: Tensor) -> None:
         """A value per image at the current layer, (B, ...): becomes row `name` of shape (B, L, ...)."""

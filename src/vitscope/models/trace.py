@@ -1,22 +1,23 @@
 """One observed forward pass: observers see each block's attention and tokens as they stream by.
 
-Only what somebody wants is materialised. With no attention observer the fused kernels stay on; with one, the
-unfused path is used and it is verified that every block reported exactly once (a fused kernel skips the module
-that hooks listen to, so a naive hook would return nothing, silently).
+Only what somebody wants is materialised. With no attention observer the fused kernels stay on; with one, attention is
+computed a few images at a time in their place (`watched_attention`), or by the block's own unfused path, which hooks
+listen to. It is verified that every block reported exactly once.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 from vitscope.core.errors import UnsupportedModel
 from vitscope.models.layout import TokenLayout
+from vitscope.models.watched_attention import WatchedAttention
 
 SIGNALS = frozenset({"attention", "tokens", "norms", "branches", "writes"})
 PARTS = ("attention", "mlp")
@@ -43,6 +44,17 @@ class Observer(Protocol):
     def writes(self, layer: int, mixed: Tensor, weight: Tensor) -> None:
         """mixed: (B, T, H * d), the outputs of all heads side by side; weight: (D, H * d), which writes them into the
         residual stream, layer scale included: the sum of all writes is mixed @ weight.T."""
+
+
+@runtime_checkable
+class Sweeper(Protocol):
+    """An observer of attention that keeps nothing of what it is shown, and wants it early."""
+
+    def sweep(self, layer: int, probs: Tensor, scores: Tensor | None) -> None:
+        """The next few images' probs (b, H, T, T), while they are in the cache; `attention` follows with all of them.
+
+        scores: their logarithms up to a constant per row, at most 0, where the block has them.
+        """
 
 
 def attention_module(block: nn.Module) -> nn.Module:
@@ -86,16 +98,50 @@ def trace(
     if unknown := wanted - SIGNALS:
         raise ValueError(f"observers want unknown signals: {sorted(unknown)}")
     calls: Counter[tuple[str, int, str]] = Counter()
+    notify = _notifier(observers, calls, layout, name)
     with ExitStack() as stack:
         for layer, block in enumerate(module.blocks):  # type: ignore[arg-type]
-            if "attention" in wanted:
-                stack.enter_context(_unfused(attention_module(block)))
-            for handle in _attach(block, layer, wanted, _notifier(observers, calls, layout, name), name):
+            for handle in _attach(block, layer, wanted, notify, name):
                 stack.callback(handle.remove)
+        if "attention" in wanted:
+            watched = _watched(observers, notify)
+            for layer, block in enumerate(module.blocks):  # type: ignore[arg-type]
+                for handle in _follow(block, layer, watched):
+                    stack.callback(handle.remove)
+            stack.enter_context(watched)
         stack.enter_context(torch.no_grad())
         out: Tensor = module.forward_features(images)  # type: ignore[operator]
     _verify(calls, wanted, len(module.blocks), name)  # type: ignore[arg-type]
     return out
+
+
+def _watched(observers: Sequence[Observer], notify: Notify) -> WatchedAttention:
+    watchers = [observer for observer in observers if "attention" in observer.wants]
+    sweepers = [observer for observer in watchers if isinstance(observer, Sweeper)]
+
+    def sweep(layer: int, probs: Tensor, scores: Tensor | None) -> None:
+        for sweeper in sweepers:
+            before = probs._version
+            sweeper.sweep(layer, probs, scores)
+            if probs._version != before:
+                raise RuntimeError(f"{type(sweeper).__name__} wrote into the attention it was shown")
+
+    def show(layer: int, probs: Tensor) -> None:
+        notify("attention", layer, "", (probs,))
+
+    return WatchedAttention(sweep, show, reuse=len(sweepers) == len(watchers))
+
+
+def _follow(block: nn.Module, layer: int, watched: WatchedAttention) -> list[Any]:
+    """Hooks that tell whose attention is computed."""
+
+    def enter(_m: nn.Module, _args: Any) -> None:
+        watched.layer = layer
+
+    def leave(_m: nn.Module, _args: Any, _out: Any) -> None:
+        watched.layer = None
+
+    return [block.register_forward_pre_hook(enter), block.register_forward_hook(leave)]
 
 
 Notify = Callable[[str, int, str, tuple[Tensor, ...]], None]
@@ -206,13 +252,3 @@ def _verify(calls: Counter[tuple[str, int, str]], wanted: frozenset[str], depth:
                         f"'{name}' cannot be observed completely: block {layer + 1} reported its {part} {signal} "
                         f"{seen} times instead of once"
                     )
-
-
-@contextmanager
-def _unfused(attention: nn.Module) -> Iterator[None]:
-    before = attention.fused_attn
-    attention.fused_attn = False  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        attention.fused_attn = before
