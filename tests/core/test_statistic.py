@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tests.conftest import make_batch
 from vitscope.attention.analysis import AllAttention
-from vitscope.core.statistic import Positions, Statistic
+from vitscope.core.statistic import Positions, Statistic, compensated
 from vitscope.features.gram_statistic import GramStatistic
 from vitscope.features.pooling import PooledStatistic
 from vitscope.models.layout import TokenLayout
@@ -48,6 +48,19 @@ def test_rows_come_in_the_order_of_the_list_that_is_meant() -> None:
     assert statistic.rows_of("cls/0").flatten().tolist() == [0, 1, 2, 3]
     places = torch.tensor([3, 0, 2, 1])  # image 0 of the stream stands at place 3
     assert statistic.rows_of("cls/0", places).flatten().tolist() == [1, 3, 2, 0]
+
+
+def test_compensated_sums_keep_what_float32_loses() -> None:
+    values = torch.full((3000, 2), 0.1)
+    values[0] = torch.tensor([2.0**24, -(2.0**27)])  # one unit of whose last digit is 1, or 8
+    exact = values.double().sum(0)
+    total, lost = values[0], None
+    for value in values[1:]:
+        total, lost = compensated(total, lost, value)
+    assert lost is not None
+    torch.testing.assert_close(total.double() + lost.double(), exact, rtol=1e-9, atol=0)
+    plain = torch.stack(list(values)).cumsum(0)[-1]  # one after the other: the small ones vanish
+    assert (plain.double() / exact - 1).abs().min() > 1e-6
 
 
 # -- merging is linear in shards ------------------------------------------------------------------------------------

@@ -58,11 +58,16 @@ class Shown:
 
     def to(self, statistic: Statistic, indices: Sequence[int]) -> None:
         """Show a statistic one batch, as a trace would: block by block, and only what it wants."""
+        statistic.begin(self.batch(indices))
+        self.blocks(statistic, indices)
+        statistic.end()
+
+    def blocks(self, statistic: Statistic, indices: Sequence[int]) -> None:
+        """What lies between the beginning and the end of a batch."""
         if unknown := statistic.wants - SIGNALS:
             pytest.fail(f"{type(statistic).__name__} wants {sorted(unknown)}, which nobody here knows how to show")
         whole = len(indices) == indices[-1] + 1 - indices[0]
         rows: Any = slice(indices[0], indices[-1] + 1) if whole else list(indices)  # views where there can be views
-        statistic.begin(self.batch(indices))
         for layer in range(self.shape.depth):
             for number, part in enumerate(PARTS):
                 if "norms" in statistic.wants:
@@ -76,7 +81,6 @@ class Shown:
                 statistic.writes(layer, self.mixed[rows, layer], self.weight[layer])
             if "tokens" in statistic.wants:
                 statistic.tokens(layer, self.tokens[rows, layer])
-        statistic.end()
 
 
 @cache

@@ -41,8 +41,8 @@ def gini(maps: Tensor) -> Tensor:
     0.75
     """
     n = maps.shape[-1]
-    ranks = torch.arange(n, 0, -1).to(maps)
-    values = rank(maps).values
+    ranks = torch.arange(1, n + 1, device=maps.device).to(maps)
+    values = rank(maps).values.flip(-1)
     total = values.sum(-1)
     coefficient = (2 * (values * ranks).sum(-1) / total.clamp_min(1e-30) - (n + 1)) / n
     return torch.where(total > 0, coefficient, torch.zeros_like(total))

@@ -36,9 +36,12 @@ EXACT = 64  # up to so many images are traced, and compared with each other, all
 SHARD = (64, 2560)  # images of the smallest and of the largest shard
 
 
-def batch_of(count: int) -> int:
-    """Images traced at a time, of a list of so many: it decides float32's last digit, so no engine may choose it."""
-    return count if 0 < count <= EXACT else BATCH
+def batch_of(count: int, together: int = 1) -> int:
+    """Images traced at a time, of a list of so many: it decides float32's last digit, so no engine may choose it.
+
+    together: batches that a device takes at once.
+    """
+    return count if 0 < count <= EXACT else BATCH * together
 
 
 def shards_of(count: int) -> list[range]:

@@ -8,6 +8,9 @@ import torch
 
 from vitscope.core.errors import VitscopeError
 
+BATCH_MEMORY = 4 << 30  # bytes of a GPU for each batch of 32: ViT-L's blocks with their attention, at 224 pixels
+MOST_TOGETHER = 8  # batches: beyond, a GPU is busy anyway
+
 
 def choose_device(name: str | torch.device | None = None) -> torch.device:
     """The device asked for, or the best one present: CUDA, then MPS, then CPU."""
@@ -61,3 +64,15 @@ def autocast(device: torch.device, dtype: torch.dtype | None = None) -> Abstract
 def accumulation_dtype(device: torch.device) -> torch.dtype:
     """float64 where the device has it (not MPS)."""
     return torch.float32 if device.type == "mps" else torch.float64
+
+
+def batches_together(device: torch.device) -> int:
+    """How many batches of a CPU are traced at a time: as many as fit the smallest GPU of a machine, elsewhere one.
+
+    It decides the last digit of numbers, and so is part of the digest and of the provenance.
+    """
+    if device.type != "cuda":
+        return 1
+    gpus = range(torch.cuda.device_count())
+    memory = min(torch.cuda.get_device_properties(gpu).total_memory for gpu in gpus)
+    return int(min(max(memory // BATCH_MEMORY, 1), MOST_TOGETHER))

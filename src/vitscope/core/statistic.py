@@ -3,6 +3,7 @@
 A state is made of two kinds of things, so that merging is the same for every statistic:
 - *sums*: float64 tensors that add up;
 - *rows*: one entry per image, keyed by the image's index in the sample list, so that order never matters.
+Both stay on the device that made them until the state is asked for, once per shard.
 """
 
 from __future__ import annotations
@@ -15,12 +16,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import torch
 from torch import Tensor
 
+from vitscope.core.device import accumulation_dtype
+
 if TYPE_CHECKING:
     from vitscope.data.batches import Batch
     from vitscope.models.shape import ModelShape
 
 Self = TypeVar("Self", bound="Statistic")
 Rows = Tensor | Callable[[], Tensor]  # of one shard: there, or read when they are asked for
+
+
+def compensated(total: Tensor, lost: Tensor | None, value: Tensor) -> tuple[Tensor, Tensor]:
+    """A sum and what it could not take up, after one more value (Neumaier, 1974): all float32, and total + lost, added
+    up in float64 in the end, has nearly twice its digits."""
+    found = total + value
+    larger, smaller = torch.where(total.abs() >= value.abs(), torch.stack([total, value]), torch.stack([value, total]))
+    rest = larger - found + smaller
+    return found, rest if lost is None else lost + rest
 
 
 class Positions:
@@ -66,6 +78,7 @@ class Statistic(ABC):
 
     def __init__(self) -> None:
         self._sums: dict[str, Tensor] = {}
+        self._lost: dict[str, Tensor] = {}  # what a sum in float32 could not take up
         self._rows: dict[str, list[Rows]] = {}
         self.seen = Positions()
         self._batch: Batch | None = None
@@ -105,19 +118,23 @@ class Statistic(ABC):
     # -- state -------------------------------------------------------------------------------------------------
 
     def add(self, name: str, value: Tensor) -> None:
-        """Add to a sum, in float64 on the CPU."""
-        value = value.detach().to("cpu", torch.float64)
-        if name in self._sums:
-            self._sums[name] += value
-        else:
+        """Add to a sum: where the value is, in float64, or in compensated float32 on a device without it."""
+        value = value.detach().to(accumulation_dtype(value.device))
+        if name not in self._sums:
             self._sums[name] = value.clone()
+        elif value.dtype == torch.float64:
+            self._sums[name] += value.to(self._sums[name].device)
+        else:
+            self._sums[name], self._lost[name] = compensated(self._sums[name], self._lost.get(name), value)
 
     def put(self, name: str, value: Tensor) -> None:
         """One row per image of the current batch: value (B, ...)."""
-        self._rows.setdefault(name, []).append(value.detach().cpu())
+        self._rows.setdefault(name, []).append(value.detach())
 
     def sum_of(self, name: str) -> Tensor:
-        return self._sums[name]
+        """float64 on the CPU."""
+        total = self._sums[name].to("cpu", torch.float64)
+        return total + self._lost[name].to("cpu", torch.float64) if name in self._lost else total
 
     def has_sum(self, name: str) -> bool:
         return name in self._sums
@@ -137,11 +154,11 @@ class Statistic(ABC):
             yield self.rows_of(name)
             return
         for rows in self._rows[name]:
-            yield rows if isinstance(rows, Tensor) else rows()
+            yield rows.cpu() if isinstance(rows, Tensor) else rows()
 
     def joined(self, name: str) -> Tensor:
         """All rows of a name, in the order in which they were put."""
-        return torch.cat([rows if isinstance(rows, Tensor) else rows() for rows in self._rows[name]])
+        return torch.cat([rows if isinstance(rows, Tensor) else rows() for rows in self._rows[name]]).cpu()
 
     def has_rows(self, name: str) -> bool:
         return name in self._rows
@@ -160,7 +177,7 @@ class Statistic(ABC):
         """Everything needed to go on: named tensors."""
         return {
             "indices": self.indices,
-            **{f"sum/{name}": value for name, value in self._sums.items()},
+            **{f"sum/{name}": self.sum_of(name) for name in self._sums},
             **{f"row/{name}": self.joined(name) for name in self._rows},
         }
 
@@ -169,6 +186,7 @@ class Statistic(ABC):
         lazy = not isinstance(state, dict)
         self.seen = Positions(state["indices"])
         self._sums = {key[4:]: state[key].clone() for key in state if key.startswith("sum/")}
+        self._lost = {}
         self._rows = {
             key[4:]: [partial(state.__getitem__, key) if lazy else state[key]]
             for key in state
@@ -180,8 +198,8 @@ class Statistic(ABC):
         new = other.indices
         if len(twice := new[self.seen.holds(new)]):
             raise ValueError(f"{self.name}: {len(twice)} images were counted in both states, such as {twice.min()}")
-        for name, value in other._sums.items():
-            self.add(name, value)
+        for name in other._sums:
+            self.add(name, other.sum_of(name))
         for name, values in other._rows.items():
             self._rows.setdefault(name, []).extend(values)
         self.seen.add(new)

@@ -87,11 +87,13 @@ def batches(
     stretch: range | None = None,
     workers: int = 0,
     grid: tuple[int, int] | None = None,
+    pinned: bool = False,
 ) -> Generator[Batch, None, None]:
     """Every usable sample of a stretch of the list (or all of it) once, in order; broken ones go to `skipped`.
 
     workers: 0 decodes in a few threads of this process (Pillow releases the interpreter lock), two batches ahead of
-    the consumer; n > 0 starts n processes. grid: of tokens; with it annotated regions come along.
+    the consumer; n > 0 starts n processes. grid: of tokens; with it annotated regions come along. pinned: images lie in
+    memory from which a GPU can copy them without anybody waiting.
     """
     if batch_size < 1:
         raise BadData(f"a batch size of {batch_size} is not possible: use 1 or more")
@@ -105,7 +107,9 @@ def batches(
                     skipped.add(samples[item.index].id, item.reason)
             good = [item for item in items if item.image is not None]
             if good:
-                yield _collate(samples, good)
+                batch = _collate(samples, good)
+                batch.images = batch.images.pin_memory() if pinned else batch.images
+                yield batch
 
 
 class Preparation(Dataset[Prepared]):

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from vitscope.core.device import accumulation_dtype
 from vitscope.features.hsic import u_centre
 from vitscope.models.layout import TokenLayout
 
@@ -31,23 +32,30 @@ def gram(x: Tensor) -> Tensor:
     """
     flat = x.flatten(1).float()
     plain = flat @ flat.T
-    if 1 - plain.mean() / plain.diagonal().mean() > CANCELLATION:
-        return plain
-    offset = (flat @ flat[0]).to("cpu", torch.float64)
+    varied = 1 - plain.mean() / plain.diagonal().mean() > CANCELLATION
+    if x.device.type != "cpu":  # to ask would be to wait for the device: both are computed there
+        return torch.where(varied, plain.to(accumulation_dtype(x.device)), offset_gram(x))
+    return plain if varied else offset_gram(x)
+
+
+def offset_gram(x: Tensor) -> Tensor:
+    """The same, by way of the differences: in the number format of sums."""
+    flat = x.flatten(1).float()
+    offset = (flat @ flat[0]).to(accumulation_dtype(x.device))
     return difference_gram(x) + offset.unsqueeze(1) + offset - offset[0]
 
 
 def difference_gram(x: Tensor) -> Tensor:
-    """Inner products of x_i - x_0, summed over tokens: (m, t, D) -> (m, m) float64 on the CPU."""
+    """Inner products of x_i - x_0, summed over tokens: (m, t, D) -> (m, m) in the number format of sums."""
     m, tokens, width = x.shape
     step = max(1, CHUNK // (m * width)) if x.device.type == "cpu" else max(tokens, 1)
-    total = torch.zeros(m, m, dtype=torch.float64)
+    total = torch.zeros(m, m, dtype=accumulation_dtype(x.device), device=x.device)
     room = _room(m * min(step, tokens) * width, x.device)
     for start in range(0, tokens, step):
         part = x[:, start : start + step].flatten(1).float()
         difference = room[: part.numel()].view(part.shape)
         torch.sub(part, part[0], out=difference)
-        total += (difference @ difference.T).to("cpu", torch.float64)
+        total += difference @ difference.T
     return total
 
 
@@ -68,7 +76,9 @@ def part_grams(x: Tensor, layout: TokenLayout) -> list[Tensor]:
 
 def token_grams(layers: Sequence[Sequence[Tensor]], layout: TokenLayout) -> Tensor:
     """Grams per kind of `token_kinds`, from the `part_grams` of some layers: (kinds, layers, m, m) float64."""
-    parts = torch.stack([torch.stack([gram.to("cpu", torch.float64) for gram in p]) for p in zip(*layers, strict=True)])
+    wide = accumulation_dtype(layers[0][0].device)
+    parts = torch.stack([torch.stack([gram.to(wide) for gram in part]) for part in zip(*layers, strict=True)])
+    parts = parts.to("cpu", torch.float64)  # all in one go
     everything, spatial = parts.sum(0), parts[-1]
     return torch.stack([parts[0], spatial, everything] if layout.has_cls else [spatial, everything])
 

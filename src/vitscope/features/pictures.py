@@ -109,8 +109,8 @@ class ExampleTokens(Statistic):
         self._layers: list[Tensor] = []
 
     def tokens(self, layer: int, x: Tensor) -> None:
-        kept = self.batch.indices < COUNT
-        if kept.any():
+        kept = (self.batch.indices < COUNT).nonzero().flatten()
+        if len(kept):
             self._layers.append(x[kept.to(x.device), self.layout.prefix :].half())
 
     def end(self) -> None:

@@ -83,14 +83,14 @@ class RegionStatistic(Statistic):
     def tokens(self, layer: int, x: Tensor) -> None:
         spatial = x[:, self.layout.prefix :]
         pooled = [
-            (weights.to(x.device) @ tokens.float()).cpu()  # (A, D)
+            weights.to(x.device) @ tokens.float()  # (A, D)
             for weights, tokens in zip(self._weights, spatial, strict=True)
             if len(weights)
         ]
-        self._layers.append(torch.cat(pooled) if pooled else torch.empty(0, x.shape[-1]))
+        self._layers.append(torch.cat(pooled) if pooled else x.new_empty(0, x.shape[-1], dtype=torch.float32))
 
     def end(self) -> None:
-        self.record(torch.stack(self._layers, dim=1))
+        self.record(torch.stack(self._layers, dim=1).cpu())
         super().end()
 
     def record(self, features: Tensor) -> None:

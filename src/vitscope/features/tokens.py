@@ -166,8 +166,8 @@ class PatchSample(BlockStatistic):
         self._pending: list[Tensor] = []
 
     def tokens(self, layer: int, x: Tensor) -> None:
-        kept = self.batch.indices < self.images
-        if kept.any():
+        kept = (self.batch.indices < self.images).nonzero().flatten()
+        if len(kept):
             patches = x[kept.to(x.device), self.layout.prefix :]
             where = sampled_places(self.batch.indices[kept], self.layout.spatial, self.each).to(x.device)
             self._pending.append(patches.gather(1, where.unsqueeze(-1).expand(-1, -1, x.shape[-1])).float())

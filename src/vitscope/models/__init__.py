@@ -3,14 +3,36 @@
 Imports only `core` and `data`. Model names are parsed here and nowhere else.
 """
 
-from vitscope import _torchvision as _torchvision  # must come before anything imports timm
+from __future__ import annotations
 
-# isort: split
-from vitscope.models.backbone import Backbone
-from vitscope.models.layout import Grid, TokenLayout
-from vitscope.models.listing import listings
-from vitscope.models.shape import ModelShape
-from vitscope.models.spec import Spec, load_model, resolve
-from vitscope.models.trace import Observer
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Backbone", "Grid", "ModelShape", "Observer", "Spec", "TokenLayout", "listings", "load_model", "resolve"]
+_HOME = {  # imported when it is asked for: a list of names need not wait for timm
+    "Backbone": "backbone",
+    "Grid": "layout",
+    "TokenLayout": "layout",
+    "listings": "listing",
+    "ModelShape": "shape",
+    "Spec": "spec",
+    "load_model": "spec",
+    "resolve": "spec",
+    "Observer": "trace",
+}
+
+if TYPE_CHECKING:
+    from vitscope.models.backbone import Backbone as Backbone
+    from vitscope.models.layout import Grid as Grid
+    from vitscope.models.layout import TokenLayout as TokenLayout
+    from vitscope.models.listing import listings as listings
+    from vitscope.models.shape import ModelShape as ModelShape
+    from vitscope.models.spec import Spec as Spec
+    from vitscope.models.spec import load_model as load_model
+    from vitscope.models.spec import resolve as resolve
+    from vitscope.models.trace import Observer as Observer
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'vitscope.models' has no attribute '{name}'")
+    return getattr(import_module(f"vitscope.models.{_HOME[name]}"), name)

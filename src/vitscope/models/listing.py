@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-import timm
-
 from vitscope.models.card import read_card
 from vitscope.models.catalogue import CATALOGUE, Entry
 from vitscope.models.registry import ZOO, find_entry
@@ -40,6 +38,8 @@ def listings(pattern: str = "*") -> Iterator[Listing]:
         if fnmatchcase(entry.name, pattern):
             yield _listing(entry)
     if pattern != "*":
+        from vitscope._torchvision import timm
+
         for module in ("vision_transformer", "beit", "eva", "deit"):
             for name in timm.list_models(pattern, module=module, pretrained=True):
                 yield _listing(find_entry(name))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from vitscope.core.analysis import batch_of
+from vitscope.core.device import batches_together
 from vitscope.core.progress import Advance
 from vitscope.core.statistic import Statistic
 from vitscope.data.batches import SkippedImages, batches
@@ -55,7 +56,8 @@ def observe(
     stream = batches(
         samples,
         in_geometry(backbone.preprocessing, geometry),
-        batch_size=batch_of(len(samples)),
+        batch_size=batch_of(len(samples), batches_together(backbone.device)),
+        pinned=backbone.device.type == "cuda",
         stretch=stretch,
         workers=workers,
         skipped=skipped,

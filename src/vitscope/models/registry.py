@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import timm
 from torch import nn
 
 from vitscope.core.errors import VitscopeError, shorten
@@ -25,6 +24,8 @@ def find_entry(name: str) -> Entry:
     """The catalogue entry of that name, or one made for a timm `arch.tag`."""
     if name in CATALOGUE:
         return CATALOGUE[name]
+    from vitscope._torchvision import timm  # it takes seconds: not to list what has a name
+
     architecture = name.partition(".")[0]
     if timm.is_model(architecture) and timm.models.is_model_pretrained(name):
         config = timm.get_pretrained_cfg(name)
@@ -39,6 +40,8 @@ def find_entry(name: str) -> Entry:
 
 def build(architecture: str, options: Mapping[str, Any], size: Size = None) -> tuple[nn.Module, Preprocessing]:
     """An untrained timm network (without classifier) and the preprocessing timm knows for `architecture[.tag]`."""
+    from vitscope._torchvision import timm
+
     if not timm.is_model(architecture.partition(".")[0]):
         near = difflib.get_close_matches(architecture[:60], timm.list_models(), n=3, cutoff=0.5)
         raise VitscopeError(

@@ -12,10 +12,10 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-import timm
 import torch
 from torch import nn
 
+from vitscope._torchvision import timm
 from vitscope.core.device import choose_device
 from vitscope.core.digest import digest_of, digest_of_file
 from vitscope.core.errors import BadCheckpoint, VitscopeError

@@ -84,7 +84,7 @@ class WatchedAttention(TorchFunctionMode):
         probs = self._empty((batch, heads, tokens, key.shape[-2]), query.device)
         mixed = value.new_empty(batch, tokens, heads, width).transpose(1, 2)  # as the projection wants it
         for images in parts_of(probs):
-            scores = (query[images] * scale) @ key[images].mT
+            scores = ((query[images] * scale) @ key[images].mT).float()
             if attn_mask is None:
                 scores -= scores.amax(-1, keepdim=True)
             elif attn_mask.dtype == torch.bool:
@@ -92,7 +92,7 @@ class WatchedAttention(TorchFunctionMode):
             else:
                 scores += _of(attn_mask, images, batch)
             part = probs[images]
-            torch.softmax(scores, -1, dtype=torch.float32, out=part)
+            torch.softmax(scores, -1, out=part)
             self.sweep(layer, part.detach(), scores.detach() if attn_mask is None else None)
             mixed[images] = part.to(value.dtype) @ value[images]
         self.show(layer, probs.detach())

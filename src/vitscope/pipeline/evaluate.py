@@ -12,8 +12,8 @@ from typing import Any
 
 import polars as pl
 
-from vitscope.core.analysis import Analysis, Member, Outcome
-from vitscope.core.device import choose_device, compute_dtype
+from vitscope.core.analysis import Analysis, Member, Outcome, batch_of
+from vitscope.core.device import batches_together, choose_device, compute_dtype
 from vitscope.core.errors import BadData, VitscopeError
 from vitscope.core.files import Damaged, discard
 from vitscope.core.progress import Progress, silent
@@ -244,6 +244,7 @@ def provenance(plan: Plan, task: Task, outcome: Outcome) -> dict[str, Any]:
         "settings": task.analysis.model_dump(mode="json"),
         "dtype": str(compute_dtype(device)).removeprefix("torch."),
         "device": device.type,
+        "batch": batch_of(dataset.count, batches_together(device)),
         "versions": versions(),
         **{key: value for key, value in outcome.facts.items() if key != "skipped"},
     }

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from vitscope.core.analysis import Analysis, Drive, Pass, Stream, Watch, batch_of
-from vitscope.core.device import choose_device, compute_dtype
+from vitscope.core.device import batches_together, choose_device, compute_dtype
 from vitscope.core.digest import digest_of
 from vitscope.core.errors import VitscopeError
 from vitscope.core.provenance import computing_versions
@@ -146,7 +146,10 @@ def make_plan(
     workers: int = 0,
 ) -> Plan:
     """Every analysis of every model on every dataset of its kind. Analyses that watch one stream share its pass."""
-    how = {"dtype": str(compute_dtype(choose_device(device))), "versions": computing_versions()}
+    where = choose_device(device)
+    how: dict[str, Any] = {"dtype": str(compute_dtype(where)), "versions": computing_versions()}
+    if (together := batches_together(where)) > 1:
+        how["batches_together"] = together
     titled = distinct_titles(datasets)
     passes: dict[str, WatchedPass] = {}
     tasks: list[Task] = []

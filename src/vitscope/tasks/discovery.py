@@ -118,6 +118,7 @@ class DiscoveryStatistic(Statistic):
         self.layout, self.depth, self.tau, self.whole = layout, depth, tau, whole
         self._objects: list[np.ndarray] = []
         self._scores: list[Tensor] = []
+        self._waiting: list[Tensor] = []  # patch tokens of the layers that a device showed
 
     def begin(self, batch: Batch) -> None:
         super().begin(batch)
@@ -130,6 +131,12 @@ class DiscoveryStatistic(Statistic):
 
     def tokens(self, layer: int, x: Tensor) -> None:
         patches = x[:, self.layout.prefix :]
+        if x.device.type == "cpu":
+            self._cut(patches)
+        else:  # cuts are made on the host: not while the device is busy
+            self._waiting.append(patches.clone())
+
+    def _cut(self, patches: Tensor) -> None:
         nowhere = (float("nan"), float("nan"))
         scores = [
             discovery_scores(token_cut(image, self.layout.grid, self.tau), objects) if len(objects) else nowhere
@@ -138,6 +145,9 @@ class DiscoveryStatistic(Statistic):
         self._scores.append(torch.tensor(scores, dtype=torch.float64))  # (B, 2)
 
     def end(self) -> None:
+        for patches in self._waiting:
+            self._cut(patches.cpu())
+        self._waiting.clear()
         for name, values in zip(("corloc", "mask_iou"), torch.stack(self._scores, 1).unbind(-1), strict=True):
             self.put(name, values)
         self._scores.clear()

@@ -10,6 +10,9 @@ This folder imports torch, timm and safetensors only.
     load.py       all of it: `load_checkpoint(module, path)`
 """
 
+from vitscope import _torchvision as _torchvision  # must come before anything imports timm
+
+# isort: split
 from vitscope.models.checkpoints.converted import Converted, Hints
 from vitscope.models.checkpoints.formats import convert
 from vitscope.models.checkpoints.load import LoadReport, check_checkpoint, load_checkpoint

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import timm
-
+from vitscope._torchvision import timm
 from vitscope.models.checkpoints.converted import Converted
 
 SIZES = {
