@@ -33,4 +33,4 @@ def declare_missing_operators() -> None:
 
 declare_missing_operators()
 
-import timm as timm  # noqa: E402
+import timm as timm

@@ -33,11 +33,16 @@ def nearest(queries: Array, bank: Array, k: int, *, device: torch.device = CPU) 
     wanted = F.normalize(read_rows(queries, 0, len(queries)).to(device), dim=1)
     cosines = torch.full((len(wanted), k), -torch.inf, device=device)
     positions = torch.zeros(len(wanted), k, dtype=torch.int64, device=device)
+    units = torch.empty(min(BANK_BLOCK, len(bank)), wanted.shape[1], device=device)  # memory that is new each time
+    room = torch.empty(min(QUERY_BLOCK, len(wanted)) * len(units), device=device)  # costs as much as what is done in it
     for start in range(0, len(bank), BANK_BLOCK):
-        block = F.normalize(read_rows(bank, start, start + BANK_BLOCK).to(device), dim=1)
+        rows = read_rows(bank, start, start + BANK_BLOCK).to(device)
+        lengths = torch.linalg.vector_norm(rows, dim=1, keepdim=True).clamp_min(1e-12)
+        block = torch.div(rows, lengths, out=units[: len(rows)])  # (M, D)
         for first in range(0, len(wanted), QUERY_BLOCK):
             part = slice(first, first + QUERY_BLOCK)
-            similarity = wanted[part] @ block.T  # (Q, M)
+            size = (len(wanted[part]), len(block))
+            similarity = torch.mm(wanted[part], block.T, out=room[: size[0] * size[1]].view(size))  # (Q, M)
             found = _candidates(similarity, cosines[part, -1:], k)  # (Q, c)
             if found.shape[1]:
                 known = torch.cat([cosines[part], similarity.gather(1, found)], 1)
