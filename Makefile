@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 READY_TESTS := $(VENV)/.ready-tests
 READY_SLOW := $(VENV)/.ready-slow
 
-.PHONY: help setup demo explorer-page test test-slow lint format bench zoo clean
+.PHONY: help setup demo explorer-page test test-slow lint format bench bench-check zoo clean
 
 help:  ## say what there is
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,7 +57,10 @@ explorer-page: $(READY)  ## write docs/explorer.html anew: the zoo, running in a
 	$(BIN)/vitscope explore --export docs/explorer.html
 
 bench: $(READY_TESTS)  ## speed and memory, as ratios to a bare forward pass in one run
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(SUITES)
+
+bench-check: $(READY_TESTS)  ## the same, compared with the last quiet run: names what got worse by more than 10 %
+	$(BIN)/python -m benchmarks $(SUITES) --check
 
 # Two processes of one thread each teach faster than one of two, and step back for everything else. Whatever is
 # interrupted goes on where it was: networks keep their checkpoints in runs/zoo2, and a cool-down has its own.

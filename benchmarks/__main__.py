@@ -2,26 +2,33 @@
 
 `python -m benchmarks features tasks` runs some suites only; `--quick` measures everything on small sizes, to see that
 it works: targets are not judged then. Rows are shown and kept in `last.json` as soon as they are measured.
+`--keep` writes them to `results.json`, which is committed: the last run on quiet cores, with machine and versions.
+`make bench-check` (`--check`) compares ratios with it and names what got worse by more than a tenth.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import platform
 import sys
 import traceback
 from argparse import ArgumentParser
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import torch
 from rich.console import Console
 
 from benchmarks.timing import Row
+from vitscope import __version__
 
 SUITES = (
+    "whole_pass",
     "attention",
     "features",
     "same_pass",
@@ -30,6 +37,8 @@ SUITES = (
     "scale",
 )  # modules of this folder with `rows(quick)`
 LAST = Path(__file__).parent / "last.json"
+RESULTS = Path(__file__).parent / "results.json"
+WORSE = 1.1  # times what was kept: beyond, a ratio got worse
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,7 +46,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = ArgumentParser("python -m benchmarks", description="Speed and memory, as ratios measured in one run.")
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"some of {', '.join(SUITES)} (default: all)")
     parser.add_argument("--quick", action="store_true", help="small sizes and one round: targets are not judged")
+    parser.add_argument("--keep", action="store_true", help=f"write {RESULTS.name}: only on quiet cores")
+    parser.add_argument(
+        "--check", action="store_true", help=f"compare with {RESULTS.name}; exit 1 if a ratio got worse"
+    )
     options = parser.parse_args(arguments)
+    if options.quick and (options.keep or options.check):
+        parser.error("small sizes tell nothing about speed: leave out --quick")
     if unknown := set(options.suites) - set(SUITES):
         parser.error(f"no such suite: {', '.join(sorted(unknown))}; there are {', '.join(SUITES)}")
     threads = os.cpu_count() or 1
@@ -60,7 +75,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     keep(threads, options.quick, rows, crashed)
     for suite, reason in crashed.items():
         print(f"{suite} crashed: {reason}", file=sys.stderr)
-    return 1 if crashed else 0
+    slower = worse(json.loads(RESULTS.read_text())["rows"], rows) if options.check else []
+    for line in slower:
+        print(line, file=sys.stderr)
+    if options.keep and not crashed:
+        RESULTS.write_text(LAST.read_text())
+    return 1 if crashed or slower else 0
+
+
+def worse(kept: Sequence[dict[str, Any]], found: Sequence[dict[str, Any]]) -> list[str]:
+    """A sentence for each ratio that is more than a tenth worse than the one that was kept.
+
+    Rows are known by suite, name and turn: one name may be measured in wall and in CPU time. Seconds and megabytes of
+    another machine are not compared.
+    """
+
+    def by_turn(rows: Sequence[dict[str, Any]]) -> dict[tuple[str, str, int], dict[str, Any]]:
+        turns: Counter[tuple[str, str]] = Counter()
+        numbered = {}
+        for row in rows:
+            key = row["suite"], row["name"]
+            numbered[*key, turns[key]] = row
+            turns[key] += 1
+        return numbered
+
+    before, told = by_turn(kept), []
+    for key, row in by_turn(found).items():
+        if key not in before or row["unit"] != "x":
+            continue
+        old, new = before[key]["value"], row["value"]
+        if (new / old if row["better"] == "smaller" else old / new) > WORSE:
+            told.append(f"worse: {row['suite']}, {row['name']}: {new:.3f} x, {old:.3f} x was kept")
+    return told
 
 
 def show(row: Row, console: Console) -> None:
@@ -74,8 +120,17 @@ def show(row: Row, console: Console) -> None:
 
 
 def keep(threads: int, quick: bool, rows: list[dict[str, object]], crashed: dict[str, str]) -> None:
-    about = {"torch": torch.__version__, "threads": threads, "quick": quick}
+    about = {"torch": torch.__version__, "threads": threads, "quick": quick, "machine": processor()}
+    about |= {"python": platform.python_version(), "vitscope": __version__}
     LAST.write_text(json.dumps({**about, "rows": rows, "crashed": crashed}, indent=1) + "\n")
+
+
+def processor() -> str:
+    """The name of the processor, as Linux knows it."""
+    information = Path("/proc/cpuinfo")
+    lines = information.read_text().splitlines() if information.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
 
 
 if __name__ == "__main__":

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 
+import cv2
+import faiss
 import numpy as np
 import torch
 from PIL import Image
 from scipy.ndimage import gaussian_filter
-from skimage.morphology import dilation, disk
+from skimage.morphology import disk
 from sklearn.neighbors import NearestNeighbors
 from torch.nn import functional as F
 
@@ -85,8 +87,7 @@ def knn_rows(bank: int = 50_000, queries: int = 256) -> list[Row]:
             search.fit(F.normalize(known, dim=1).numpy()).kneighbors(F.normalize(asked, dim=1).numpy())
 
     candidates: dict[str, Callable[[], object]] = {"ours": ours, "scikit-learn": scikit_learn}
-    if find_spec("faiss"):
-        candidates["faiss"] = lambda: _faiss(asked, known)
+    candidates["faiss"] = lambda: _faiss(asked, known)
     best = interleaved(candidates, rounds=2)
     seconds = best.pop("ours")
     rival = min(best, key=lambda name: best[name])
@@ -97,8 +98,6 @@ def knn_rows(bank: int = 50_000, queries: int = 256) -> list[Row]:
 
 
 def _faiss(asked: torch.Tensor, known: torch.Tensor) -> None:
-    import faiss
-
     faiss.omp_set_num_threads(torch.get_num_threads())
     for _ in range(LAYERS):
         index = faiss.IndexFlatIP(WIDTH)
@@ -183,35 +182,43 @@ def measured_propagation_peak() -> float:
 
 
 def davis_rows(frames: int = 6, objects: int = 2) -> list[Row]:
-    """J and F of 480p masks against a loop over frames and objects with scikit-image."""
+    """J and F of 480p masks against the official algorithm, object by object, with the dilation of OpenCV."""
     generator = np.random.default_rng(0)
     fields = gaussian_filter(generator.normal(size=(2, frames, objects, 480, 854)), (0, 0, 0, 40, 40))
     truth, predicted = (fields[0] > 0.004), (0.9 * fields[0] + 0.3 * fields[1] > 0.004)  # blobs, roughly found
+    pairs = list(zip(truth.reshape(-1, 480, 854), predicted.reshape(-1, 480, 854), strict=True))
     footprint = disk(boundary_radius((480, 854)))
+    cv2.setNumThreads(1)
 
-    def loop() -> None:
-        for frame in range(frames):
-            for number in range(objects):
-                a, b = truth[frame, number], predicted[frame, number]
-                (a & b).sum() / (a | b).sum()
-                edges = [_edge(a), _edge(b)]
-                near = [dilation(edge.astype(np.uint8), footprint) > 0 for edge in edges]
-                (edges[0] & near[1]).sum() / edges[0].sum() + (edges[1] & near[0]).sum() / edges[1].sum()
+    def official() -> np.ndarray:
+        return np.array([_official(a, b, footprint) for a, b in pairs]).T
 
-    def ours() -> None:
-        region_similarity(truth, predicted)
-        boundary_accuracy(truth, predicted)
+    def ours() -> np.ndarray:
+        return np.stack([region_similarity(truth, predicted).ravel(), boundary_accuracy(truth, predicted).ravel()])
 
-    best = interleaved({"loop": loop, "ours": ours}, rounds=3)
-    note = f"{1000 * best['ours'] / frames / objects:.1f} ms per frame and object at 480p"
-    return [Row("J&F, speed against scikit-image", best["loop"] / best["ours"], 5.0, better="larger", note=note)]
+    difference = np.abs(official() - ours()).max()
+    best = interleaved({"official": official, "ours": ours}, rounds=3, clock=time.process_time)
+    note = f"{1000 * best['ours'] / frames / objects:.2f} ms per frame and object at 480p, CPU time; "
+    note += f"largest difference {difference:.0e}"
+    ratio = best["official"] / best["ours"]
+    return [Row("J&F, speed against the official algorithm with OpenCV", ratio, 5.0, better="larger", note=note)]
+
+
+def _official(truth: np.ndarray, predicted: np.ndarray, footprint: np.ndarray) -> tuple[float, float]:
+    """J and F as the DAVIS evaluation writes them, for one object of one frame."""
+    region = np.sum(truth & predicted) / np.sum(truth | predicted)
+    edges = _edge(truth), _edge(predicted)
+    near = [cv2.dilate(edge.astype(np.uint8), footprint) for edge in edges]
+    recall, precision = np.sum(edges[0] * near[1]) / np.sum(edges[0]), np.sum(edges[1] * near[0]) / np.sum(edges[1])
+    return float(region), float(2 * precision * recall / (precision + recall))
 
 
 def _edge(mask: np.ndarray) -> np.ndarray:
-    edge = np.zeros_like(mask)
-    edge[:-1, :-1] = (
-        (mask[:-1, :-1] ^ mask[:-1, 1:]) | (mask[:-1, :-1] ^ mask[1:, :-1]) | (mask[:-1, :-1] ^ mask[1:, 1:])
-    )
+    right, below, across = np.zeros_like(mask), np.zeros_like(mask), np.zeros_like(mask)
+    right[:, :-1], below[:-1], across[:-1, :-1] = mask[:, 1:], mask[1:], mask[1:, 1:]
+    edge: np.ndarray = (mask ^ right) | (mask ^ below) | (mask ^ across)
+    edge[-1], edge[:, -1] = mask[-1] ^ right[-1], mask[:, -1] ^ below[:, -1]
+    edge[-1, -1] = 0
     return edge
 
 

@@ -83,4 +83,36 @@ def test_suites_are_chosen_by_name_and_quick_judges_nothing(last: Path, monkeypa
 def test_an_unknown_suite_is_told_before_anything_runs(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         bench.main(["published_cka"])
-    assert "no such suite: published_cka; there are attention, features, same_pass, tasks" in capsys.readouterr().err
+    assert "no such suite: published_cka; there are whole_pass, attention, features" in capsys.readouterr().err
+
+
+def test_only_ratios_that_got_worse_by_more_than_a_tenth_are_named() -> None:
+    def row(name: str, value: float, better: str = "smaller", unit: str = "x") -> dict[str, object]:
+        return {"suite": "s", "name": name, "value": value, "better": better, "unit": unit}
+
+    kept = [row("pass", 1.0), row("pass", 2.0), row("k-NN", 1.0, "larger"), row("memory", 100, unit="MB")]
+    same = [row("pass", 1.09), row("pass", 1.0), row("k-NN", 0.92, "larger"), row("memory", 900, unit="MB")]
+    assert bench.worse(kept, [*same, row("new", 9.0)]) == []
+    slow = [row("pass", 1.0), row("pass", 2.3), row("k-NN", 0.9, "larger")]
+    assert bench.worse(kept, slow) == [
+        "worse: s, pass: 2.300 x, 2.000 x was kept",
+        "worse: s, k-NN: 0.900 x, 1.000 x was kept",
+    ]
+
+
+def test_what_is_kept_is_what_was_measured_and_is_checked(
+    last: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bench, "RESULTS", tmp_path / "results.json")
+    give_suites(monkeypatch, "one")
+    assert bench.main(["--keep"]) == 0
+    kept = json.loads((tmp_path / "results.json").read_text())
+    assert len(kept["rows"]) == 2
+    assert {"machine", "python", "torch", "vitscope", "threads"} <= kept.keys()
+    assert bench.main(["--check"]) == 0
+    kept["rows"][1]["value"] = 1.5
+    (tmp_path / "results.json").write_text(json.dumps(kept))
+    assert bench.main(["--check"]) == 1
+    assert "worse: one, second of one: 2.000 x, 1.500 x was kept" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        bench.main(["--check", "--quick"])

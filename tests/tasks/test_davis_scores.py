@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.ndimage import binary_dilation
 
 from vitscope.tasks.davis_scores import (
     boundary,
     boundary_accuracy,
     boundary_radius,
+    dilate,
     frame_statistics,
     region_similarity,
 )
@@ -112,3 +114,23 @@ def test_statistics_of_a_single_frame() -> None:
 def test_long_sequences_do_not_wrap_around() -> None:
     values = np.concatenate([np.ones(600), np.zeros(200)])  # the official indices are bytes
     assert frame_statistics(values).decay == pytest.approx(1.0, abs=0.01)
+
+
+@pytest.mark.parametrize("size", [(5, 1), (4, 63), (9, 64), (30, 65), (20, 130)])
+@pytest.mark.parametrize("counted", ["NumPy 2", "NumPy 1"])
+def test_rows_that_fill_whole_words_and_rows_that_do_not(
+    size: tuple[int, int], counted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pixels are packed in words of 64: what leaves a row must not arrive in the next."""
+    if counted == "NumPy 1":
+        monkeypatch.delattr(np, "bitwise_count", raising=False)
+    generator = np.random.default_rng(0)
+    masks = generator.random((2, 3, *size)) < 0.1
+    masks[0, 0, :, [0, -1]] = True  # both edges
+    for radius in (1, 3, 8):
+        disk = np.hypot(*np.mgrid[-radius : radius + 1, -radius : radius + 1]) <= radius
+        expected = binary_dilation(masks, disk[None, None])
+        assert np.array_equal(dilate(masks, radius), expected)
+    truth, predicted = masks
+    shared, either = (truth & predicted).sum((-1, -2)), (truth | predicted).sum((-1, -2))
+    assert np.array_equal(region_similarity(truth, predicted), np.where(either == 0, 1, shared / np.maximum(either, 1)))

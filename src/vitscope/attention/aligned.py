@@ -113,16 +113,24 @@ class AlignedStatistic(AttentionStatistic):
         groups = self._groups[self._swept : self._swept + len(part.probs)]
         self._swept += len(groups)
         scale = F.pad(part.renormaliser, (prefix, 0)).unsqueeze(-1)  # (b, H, T, 1)
+        if part.probs.device.type != "cpu":  # few operations instead of little work
+            canvases = align((part.probs * scale)[:, :, prefix:, prefix:], self.layout.grid)
+            self._add(torch.tensor(groups, device=canvases.device), canvases)
+            return
         for group in sorted(set(groups)):
             where = [place for place, of in enumerate(groups) if of == group]
             weighted = part.probs[where[0]] * scale[where[0]]  # (H, T, T)
             for place in where[1:]:
                 weighted.addcmul_(part.probs[place], scale[place])
             canvas = align(weighted[:, prefix:, prefix:], self.layout.grid)  # (H, 2h-1, 2w-1)
-            if self._canvas is None:
-                dtype = accumulation_dtype(canvas.device)
-                self._canvas = torch.zeros(GROUPS, *canvas.shape, dtype=dtype, device=canvas.device)
-            self._canvas[group] += canvas
+            self._add(torch.tensor([group]), canvas.unsqueeze(0))
+
+    def _add(self, groups: Tensor, canvases: Tensor) -> None:
+        """groups: (n,); canvases: (n, H, 2h-1, 2w-1)."""
+        if self._canvas is None:
+            dtype = accumulation_dtype(canvases.device)
+            self._canvas = torch.zeros(GROUPS, *canvases.shape[1:], dtype=dtype, device=canvases.device)
+        self._canvas.index_add_(0, groups, canvases.to(self._canvas.dtype))
 
     def see(self, layer: int, view: AttentionView) -> None:
         assert self._canvas is not None, "a batch has images"
