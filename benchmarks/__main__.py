@@ -95,7 +95,7 @@ def worse(kept: Sequence[dict[str, Any]], found: Sequence[dict[str, Any]]) -> li
         numbered = {}
         for row in rows:
             key = row["suite"], row["name"]
-            numbered[*key, turns[key]] = row
+            numbered[row["suite"], row["name"], turns[key]] = row
             turns[key] += 1
         return numbered
 

@@ -68,6 +68,30 @@ def rows(quick: bool = False) -> Iterator[Row]:
     yield Row("the same with the residual analysis / bare forward", best["residual"] / best["bare"], None, note=note)
     yield Row("attention that is only shown / bare forward", best["shown"] / best["bare"], None, note=note)
     yield from operation_rows(backbone, batch)
+    yield from transformers_rows(quick)
+
+
+def transformers_rows(quick: bool) -> Iterator[Row]:
+    """What Hugging Face's transformers takes to hand out attention, of which nothing is made yet."""
+    from transformers import ViTConfig, ViTModel  # imports torchvision: after vitscope
+
+    small: dict[str, Any] = {"hidden_size": 192, "num_attention_heads": 3, "intermediate_size": 768} if quick else {}
+    networks = {
+        name: ViTModel(ViTConfig(attn_implementation=name, **small), add_pooling_layer=False).eval()
+        for name in ("sdpa", "eager")
+    }
+    images = torch.randn(BATCH, 3, 224, 224, generator=torch.Generator().manual_seed(0))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with torch.no_grad():
+        candidates: dict[str, Callable[[], object]] = {
+            "bare": lambda: networks["sdpa"](images),
+            "attentions": lambda: networks["eager"](images, output_attentions=True),
+        }
+        best = interleaved(candidates, rounds=1 if quick else 3, clock=time.process_time)
+    torch.set_num_threads(threads)
+    note = f"CPU time, 1 thread, batch {BATCH}: for comparison"
+    yield Row("transformers' output_attentions / its bare forward", best["attentions"] / best["bare"], None, note=note)
 
 
 class Operations(TorchDispatchMode):

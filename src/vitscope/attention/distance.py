@@ -85,7 +85,7 @@ class DistanceStatistic(AttentionStatistic):
 
     def _mean(self, part: AttentionPart, functional: Tensor) -> Tensor:
         """Mean over spatial sources of sum_d probs[s, d] * functional[s, d], renormalised: (b, H)."""
-        rows = torch.linalg.vecdot(part.probs, functional)[:, :, self.layout.prefix :] * part.renormaliser
+        rows: Tensor = torch.linalg.vecdot(part.probs, functional)[:, :, self.layout.prefix :] * part.renormaliser
         return rows.mean(-1)
 
     def blocks(self, unit: str) -> Iterator[Tensor]:

@@ -81,9 +81,12 @@ class AttentionPart:
 
         From scores s = log p - log p_max it is -log p_max - sum p s: no logarithm but one per row.
         """
+        found: Tensor
         if self.scores is None:
-            return -torch.linalg.vecdot(self.probs, self.probs.clamp_min(TINY).log())
-        return -(self.probs.amax(-1).log() + torch.linalg.vecdot(self.probs, self.scores))
+            found = torch.linalg.vecdot(self.probs, self.probs.clamp_min(TINY).log())
+        else:
+            found = self.probs.amax(-1).log() + torch.linalg.vecdot(self.probs, self.scores)
+        return -found
 
 
 class AttentionView:

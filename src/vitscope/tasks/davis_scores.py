@@ -108,7 +108,7 @@ def _unpacked(words: np.ndarray, width: int) -> np.ndarray:
 def _from_right(words: np.ndarray) -> np.ndarray:
     """Each pixel becomes its right neighbour."""
     line = words.reshape(-1)
-    moved = line >> np.uint64(1)
+    moved: np.ndarray = line >> np.uint64(1)
     moved[:-1] |= line[1:] << np.uint64(WORD - 1)
     return moved.reshape(words.shape)
 
@@ -116,7 +116,7 @@ def _from_right(words: np.ndarray) -> np.ndarray:
 def _from_left(words: np.ndarray) -> np.ndarray:
     """Each pixel becomes its left neighbour."""
     line = words.reshape(-1)
-    moved = line << np.uint64(1)
+    moved: np.ndarray = line << np.uint64(1)
     moved[1:] |= line[:-1] >> np.uint64(WORD - 1)
     return moved.reshape(words.shape)
 
