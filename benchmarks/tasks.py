@@ -191,7 +191,8 @@ def davis_rows(frames: int = 6, objects: int = 2) -> list[Row]:
     cv2.setNumThreads(1)
 
     def official() -> np.ndarray:
-        return np.array([_official(a, b, footprint) for a, b in pairs]).T
+        scores: np.ndarray = np.array([_official(a, b, footprint) for a, b in pairs]).T
+        return scores
 
     def ours() -> np.ndarray:
         return np.stack([region_similarity(truth, predicted).ravel(), boundary_accuracy(truth, predicted).ravel()])

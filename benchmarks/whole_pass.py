@@ -76,10 +76,10 @@ def transformers_rows(quick: bool) -> Iterator[Row]:
     from transformers import ViTConfig, ViTModel  # imports torchvision: after vitscope
 
     small: dict[str, Any] = {"hidden_size": 192, "num_attention_heads": 3, "intermediate_size": 768} if quick else {}
-    networks = {
-        name: ViTModel(ViTConfig(attn_implementation=name, **small), add_pooling_layer=False).eval()
-        for name in ("sdpa", "eager")
-    }
+    networks: dict[str, Any] = {}
+    for name in ("sdpa", "eager"):
+        config = ViTConfig(**{"attn_implementation": name, **small})
+        networks[name] = ViTModel(config, add_pooling_layer=False).train(False)
     images = torch.randn(BATCH, 3, 224, 224, generator=torch.Generator().manual_seed(0))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -97,7 +97,9 @@ def transformers_rows(quick: bool) -> Iterator[Row]:
 class Operations(TorchDispatchMode):
     """Counts what a device would be asked to do."""
 
-    count = 0
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         found = func(*args, **(kwargs or {}))
