@@ -10,7 +10,8 @@ from vitscope.core.progress import Progress, silent
 from vitscope.core.results import Results
 from vitscope.findings import evaluate_findings
 from vitscope.findings.outcome import Finding, StudyOutcome
-from vitscope.pipeline.best_layers import BestLayers, best_layers
+from vitscope.pipeline.advice import Advice, advise
+from vitscope.pipeline.best_layers import BestLayers
 from vitscope.pipeline.engines import Engine, Local, Ray
 from vitscope.pipeline.evaluate import evaluate as run_evaluation
 from vitscope.pipeline.needs import needs_of
@@ -31,7 +32,11 @@ class StudyResults(Results):
 
     def best_layers(self) -> BestLayers:
         """The best layer of every model for every task."""
-        return best_layers(self.table)
+        return advise(self)[0]
+
+    def advice(self) -> list[Advice]:
+        """What to take for each task: a sentence each, and the decision behind it."""
+        return advise(self)[1]
 
     def findings(self) -> list[Finding]:
         """The paper's findings, checked on these results."""

@@ -9,7 +9,7 @@ import polars as pl
 
 from vitscope.core.errors import VitscopeError, shorten
 from vitscope.core.results import Results, plain_cells
-from vitscope.pipeline.best_layers import best_layers
+from vitscope.pipeline.advice import advise
 from vitscope.report.table_formats import latex, markdown, to_csv, to_latex, to_markdown
 
 
@@ -39,7 +39,7 @@ def results(
     """
     found = Results.load(run)
     if best:
-        table = best_layers(found.table)
+        table, _ = advise(found)
         if not table.columns:
             raise VitscopeError(f"{run} holds no downstream tasks, so there is no table of best layers")
         print({"csv": to_csv, "md": to_markdown, "latex": to_latex}[format](table), end="")

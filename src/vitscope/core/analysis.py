@@ -73,13 +73,16 @@ class Headline:
     """What of an analysis stands in the table of best layers.
 
     score: its name and unit, such as "top-1 %"; variants: which rows of the measure, the first that a model has (a * at
-    the end is any number, the largest there is); percent: whether shares are shown as such.
+    the end is any number, the largest there is); percent: whether shares are shown as such; unit: what is asked one by
+    one, and is drawn anew for intervals; chance: what scores as much without any network, in words.
     """
 
     measure: str
     score: str
     variants: tuple[str, ...] = ("",)
     percent: bool = False
+    unit: str = "image"
+    chance: str = ""
 
 
 @dataclass(frozen=True)

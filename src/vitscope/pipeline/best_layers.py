@@ -67,9 +67,9 @@ class Cell:
     low: float  # NaN where there is no interval
     high: float
     n: int
-    best: bool  # no model does better
-    near: bool  # within the interval of the best
+    best: bool  # no model scores higher
     paper: tuple[float, int | None] | None
+    tied: bool = False  # the advice cannot tell it from the best (`advice.py`)
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class BestLayers:
                 "ci_high": cell.high,
                 "n": cell.n,
                 "best": cell.best,
-                "within_interval_of_best": cell.near,
+                "tied_with_best": cell.tied,
                 "paper_value": cell.paper[0] if cell.paper else None,
                 "paper_layer": cell.paper[1] if cell.paper else None,
             }
@@ -166,7 +166,6 @@ def _compared(found: dict[str, dict[str, Any]], task: Task, dataset: str) -> dic
     if not found:
         return {}
     winner = max(found.values(), key=lambda row: row["value"])
-    floor = winner["value"] if winner["ci_low"] != winner["ci_low"] else winner["ci_low"]
     return {
         model: Cell(
             value=row["value"],
@@ -175,7 +174,6 @@ def _compared(found: dict[str, dict[str, Any]], task: Task, dataset: str) -> dic
             high=row["ci_high"],
             n=row["n"],
             best=row["value"] == winner["value"],
-            near=row["value"] >= floor,
             paper=published(model, task.key, dataset),
         )
         for model, row in found.items()

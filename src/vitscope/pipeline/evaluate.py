@@ -27,6 +27,7 @@ from vitscope.pipeline.found import StoredFound
 from vitscope.pipeline.plan import Plan, Schedule, Task, make_plan
 from vitscope.pipeline.registry import default_analyses
 from vitscope.pipeline.store import Store
+from vitscope.tasks.units import PREFIX
 
 REPAIRS = 3  # times that a damaged file is made anew
 Export = Callable[[Plan, Store], None]
@@ -215,7 +216,8 @@ def _add_maps(plan: Plan, task: Task, outcome: Outcome, results: Results) -> Non
     first = next(t for t in plan.tasks if t.model == task.model and t.analysis.digest == task.analysis.digest)
     dataset = "" if first.dataset == task.dataset else plan.datasets[task.dataset].title
     for name, value in outcome.maps.items():
-        results.maps[map_name(title, name, protocol, dataset)] = value
+        whose = plan.datasets[task.dataset].title if name.startswith(PREFIX) else dataset
+        results.maps[map_name(title, name, protocol, whose)] = value
 
 
 def _add_notes(results: Results, notes: Sequence[str]) -> None:

@@ -1,6 +1,6 @@
 """The table of best layers for a terminal, a spreadsheet, Markdown and LaTeX.
 
-Winners are bold; what lies within the interval of the best is marked, because nobody can say that it is worse.
+The highest score is bold; what the advice cannot tell from the best is marked (`pipeline/advice.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from vitscope.core.results import plain_cells
 from vitscope.core.teachings import teaching
 from vitscope.pipeline.best_layers import BestLayers, Cell, Column
 
-NEAR = "within the 95 % interval of the best"
+TIED = "not clearly worse than the best, unit by unit"
 NAME_WIDTH, CELL_WIDTH = 24, 18  # characters, in a terminal
 LATEX = str.maketrans({character: f"\\{character}" for character in "&%_#${}"})
 LATEX |= str.maketrans({"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"})
@@ -29,7 +29,7 @@ def to_terminal(table: BestLayers, width: int = 80) -> Group:
     """For a rich console of so many characters: as many tables as it takes for nothing to be cut off."""
     names = min(max(len(title) for title, _ in table.models), NAME_WIDTH)
     fit = max((width - names - 2) // (CELL_WIDTH + 2), 1)
-    caption = Text(f"score (best layer), 95 % interval; bold: best; shaded: {NEAR}", style="dim")
+    caption = Text(f"score (best layer), 95 % interval; bold: best; shaded: {TIED}", style="dim")
     parts = []
     for protocol in dict.fromkeys(column.protocol for column in table.columns):
         some = [i for i, column in enumerate(table.columns) if column.protocol == protocol]
@@ -52,9 +52,9 @@ def _terminal_table(table: BestLayers, columns: list[int], title: str) -> Table:
 def _terminal_cell(column: Column, cell: Cell | None) -> Text:
     if cell is None:
         return Text("-", style="dim")
-    text = Text(score(column, cell), style=("bold " if cell.best else "") + ("black on grey85" if cell.near else ""))
+    text = Text(score(column, cell), style=("bold " if cell.best else "") + ("black on grey85" if cell.tied else ""))
     if not math.isnan(cell.low):
-        text.append(f"\n{interval(column, cell)}", style="dim not bold" if not cell.near else "not bold")
+        text.append(f"\n{interval(column, cell)}", style="dim not bold" if not cell.tied else "not bold")
     if paper := of_paper(column, cell):
         text.append(f"\n{paper}", style="italic not bold")
     return text
@@ -73,13 +73,13 @@ def to_markdown(table: BestLayers) -> str:
     for model, _ in table.models:
         cells = [_markdown_cell(column, cell) for column, cell in table.row(model)]
         lines.append(f"| {markdown(model)} | " + " | ".join(cells) + " |")
-    return "\n".join([*lines, "", f"Score (best layer) and 95 % interval. **Bold**: best. ≈: {NEAR}.", ""])
+    return "\n".join([*lines, "", f"Score (best layer) and 95 % interval. **Bold**: best. ≈: {TIED}.", ""])
 
 
 def _markdown_cell(column: Column, cell: Cell | None) -> str:
     if cell is None:
         return "-"
-    text = f"**{score(column, cell)}**" if cell.best else score(column, cell) + (" ≈" if cell.near else "")
+    text = f"**{score(column, cell)}**" if cell.best else score(column, cell) + (" ≈" if cell.tied else "")
     rest = [interval(column, cell) if not math.isnan(cell.low) else "", of_paper(column, cell)]
     return "<br>".join([text, *(part for part in rest if part)])
 
@@ -89,7 +89,7 @@ def to_latex(table: BestLayers) -> str:
     newline = r" \\ "
     head = " & ".join(rf"\makecell[r]{{{heading(column, newline, latex)}}}" for column in table.columns)
     lines = [
-        rf"% needs booktabs, makecell and xcolor with option table; shaded: {NEAR}".replace("95 %", "95 per cent"),
+        rf"% needs booktabs, makecell and xcolor with option table; shaded: {TIED}",
         rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
         r"\toprule",
         rf"model & {head} \\",
@@ -107,7 +107,7 @@ def _latex_cell(column: Column, cell: Cell | None) -> str:
     text = rf"\textbf{{{score(column, cell)}}}" if cell.best else score(column, cell)
     paper = of_paper(column, cell)
     beside = rf" {{\scriptsize\color{{gray}}{paper}}}" if paper else ""
-    return (r"\cellcolor{gray!18}" if cell.near else "") + text + beside
+    return (r"\cellcolor{gray!18}" if cell.tied else "") + text + beside
 
 
 def heading(column: Column, newline: str, escape: Callable[[str], str]) -> str:

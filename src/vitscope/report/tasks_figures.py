@@ -15,7 +15,8 @@ from matplotlib.patches import Rectangle
 
 from vitscope.core.results import Results
 from vitscope.core.teachings import teaching
-from vitscope.pipeline.best_layers import BestLayers, Cell, Column, best_layers, rows_of_task
+from vitscope.pipeline.advice import advise
+from vitscope.pipeline.best_layers import BestLayers, Cell, Column, rows_of_task
 from vitscope.report.attention_figures import models_of, place_legend
 from vitscope.report.style import FAINT, INK, ModelStyle, model_styles, save_figure, styled
 from vitscope.report.table_formats import interval, of_paper, score
@@ -26,7 +27,7 @@ SHADE = "#e9eef2"
 
 def draw_tasks(results: Results, folder: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
     """Write every figure that the results allow; returns the files. Images of answers are PNGs."""
-    table = best_layers(results.table)
+    table, _ = advise(results)
     written: list[Path] = []
     with styled():
         if table.columns:
@@ -111,7 +112,7 @@ def table_figure(table: BestLayers) -> Figure:
         for position, (column, cell) in enumerate(table.row(title)):
             _draw_cell(axes, left + wide * position, y, wide, row, column, cell)
     axes.plot([0.1, width - 0.04], [height, height], color=INK, lw=1.0)
-    note = "score (best layer), 95 % interval; bold: best; shaded: within the interval of the best"
+    note = "score (best layer), 95 % interval; bold: best; shaded: not clearly worse than the best"
     axes.text(0.1, height + 0.18, note, fontsize=7.5, color=FAINT, va="center")
     return figure
 
@@ -121,7 +122,7 @@ def _draw_cell(axes: Axes, x: float, y: float, wide: float, row: float, column: 
     if cell is None:
         axes.text(middle, y, "–", ha="center", va="center", color=FAINT)
         return
-    if cell.near:
+    if cell.tied:
         axes.add_patch(Rectangle((x + 0.04, y - row / 2 + 0.03), wide - 0.08, row - 0.06, color=SHADE, lw=0))
     lines = [interval(column, cell) if not math.isnan(cell.low) else "", of_paper(column, cell)]
     small = [line for line in lines if line]

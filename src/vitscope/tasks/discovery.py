@@ -18,6 +18,7 @@ from vitscope.core.results import NOBODY, tidy_mean
 from vitscope.core.statistic import Statistic
 from vitscope.data.dataset import PARTS
 from vitscope.models.layout import Grid, TokenLayout
+from vitscope.tasks.units import chance_row, kept_units
 
 if TYPE_CHECKING:
     from vitscope.data.batches import Batch
@@ -104,6 +105,7 @@ class Discoveries:
 
     corloc: Tensor
     mask_iou: Tensor
+    whole: Tensor  # (n,): whether the box of the whole image would do
 
 
 class DiscoveryStatistic(Statistic):
@@ -151,10 +153,13 @@ class DiscoveryStatistic(Statistic):
         for name, values in zip(("corloc", "mask_iou"), torch.stack(self._scores, 1).unbind(-1), strict=True):
             self.put(name, values)
         self._scores.clear()
+        everything = np.ones(self.layout.grid, bool)
+        hits = [discovery_scores(everything, o)[0] if len(o) else float("nan") for o in self._objects]
+        self.put("whole", torch.tensor(hits, dtype=torch.float64))
         super().end()
 
     def result(self) -> Discoveries:
-        return Discoveries(self.rows_of("corloc"), self.rows_of("mask_iou"))
+        return Discoveries(self.rows_of("corloc"), self.rows_of("mask_iou"), self.rows_of("whole"))
 
 
 # -- the analysis ---------------------------------------------------------------------------------------------
@@ -176,7 +181,7 @@ class Discovery(Analysis):
         ),
         Measure("discovery_iou", "object discovery, masks", "IoU of what TokenCut finds with the true mask"),
     )
-    headline = Headline("discovery_corloc", "CorLoc %", percent=True)
+    headline = Headline("discovery_corloc", "CorLoc %", percent=True, chance="the box of the whole image")
 
     tau: float = TAU
 
@@ -195,4 +200,7 @@ class Discovery(Analysis):
             return outcome
         for measure, values in (("discovery_corloc", rows.corloc), ("discovery_iou", rows.mask_iou)):
             outcome.tables.append(tidy_mean(NOBODY, measure, values[there], axes=("layer",)))
+        whole, ids = rows.whole[there], seen.indices.sort().values[there]
+        outcome.maps |= kept_units(self.name, rows.corloc[there] > 0, whole, ids, len(dataset.shuffled))
+        outcome.tables.append(chance_row("discovery_corloc", whole))
         return outcome

@@ -19,6 +19,7 @@ from vitscope.data.keypoints import KeypointSet
 from vitscope.models.observe import observe
 from vitscope.tasks.confidence import grouped_ratio, grouped_ratio_interval
 from vitscope.tasks.pairs import PairMatcher
+from vitscope.tasks.units import chance_row, in_groups, kept_units, linearised
 
 if TYPE_CHECKING:
     from vitscope.data.batches import SkippedImages
@@ -70,6 +71,11 @@ class KeypointScores:
     pairs: tuple[int, ...]  # which pair of the set each row is
     predicted: Mapping[int, Tensor] = field(default_factory=dict)  # pair -> (L, K, 2) in pixels of the target
 
+    def units(self) -> Tensor:
+        """What each pair adds to the mean over categories, at the widest tolerance: (P, L)."""
+        right, points = in_groups(self.right[:, 0], self.category), in_groups(self.points, self.category)
+        return linearised(right, points.unsqueeze(1))
+
     def rows(self, label: Label, protocol: str, seed: int = 0) -> list[pl.DataFrame]:
         """Mean over categories (variant ""), `per_image`, `per_point`, and each category; intervals over pairs."""
         tables = []
@@ -91,6 +97,16 @@ class KeypointScores:
             share = right.double() / self.points.unsqueeze(1)
             tables.append(tidy_mean(label, measure, share, variant="per_image", **options))
         return tables
+
+
+def same_place(dataset: KeypointSet) -> dict[int, Tensor]:
+    """For every pair the points of the source, at the same place of the target's frame: (1, K, 2)."""
+    found = {}
+    for number, pair in enumerate(dataset.pairs):
+        (high, wide), (target_high, target_wide) = dataset.sizes[pair.source], dataset.sizes[pair.target]
+        scale = torch.tensor([target_wide / wide, target_high / high])
+        found[number] = torch.tensor(pair.source_points).mul(scale).unsqueeze(0)
+    return found
 
 
 def score(dataset: KeypointSet, predicted: Mapping[int, Tensor]) -> KeypointScores:
@@ -183,7 +199,7 @@ class Keypoints(Analysis):
         Measure(f"pck@{alpha}", f"PCK@{alpha}", f"share of points found within {alpha} of the target box's longer side")
         for alpha in ALPHAS
     )
-    headline = Headline("pck@0.1", "PCK@0.1 %", percent=True)
+    headline = Headline("pck@0.1", "PCK@0.1 %", percent=True, unit="pair", chance="the same place in the other image")
 
     protocol: Literal["corrected", "paper"] = "corrected"
     seed: int = Field(0, description="Of resampling for intervals")
@@ -225,6 +241,11 @@ class Keypoints(Analysis):
         outcome = Outcome(scores.rows(NOBODY, self.protocol, self.seed))
         if left := len(dataset.pairs) - len(scores.pairs):
             outcome.notes.append(f"{left} pairs were left out: an image of theirs could not be read")
+        copied = same_place(dataset)
+        floor = score(dataset, {number: copied[number] for number in scores.pairs}).units()[:, 0]
+        ids = torch.tensor(scores.pairs)
+        outcome.maps |= kept_units(self.name, scores.units(), floor, ids, len(dataset.pairs))
+        outcome.tables.append(chance_row("pck@0.1", floor, self.protocol))
         chosen = spread_over_categories(scores.pairs, dataset)
         outcome.maps["keypoints.pairs"] = torch.tensor(chosen)
         for number in chosen:

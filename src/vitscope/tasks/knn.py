@@ -18,7 +18,8 @@ from vitscope.core.progress import Progress, silent
 from vitscope.core.results import NOBODY, Label, tidy
 from vitscope.tasks.confidence import proportion_interval
 from vitscope.tasks.nearest import CPU, QUERY_BLOCK, Array, nearest
-from vitscope.tasks.whole_images import LabelledFeatures, labelled_streams, no_cls_note
+from vitscope.tasks.units import chance_row, kept_units
+from vitscope.tasks.whole_images import COMMONEST, LabelledFeatures, labelled_streams, no_cls_note
 
 if TYPE_CHECKING:
     from vitscope.data.dataset import LabelledSet
@@ -161,6 +162,8 @@ class Knn(Analysis):
         "top-1 %",
         variants=(f"cls k={HEADLINE_K}", f"mean k={HEADLINE_K}", "cls k=*", "mean k=*"),
         percent=True,
+        unit="test image",
+        chance=COMMONEST,
     )
 
     protocol: Literal["corrected", "paper"] = "corrected"
@@ -191,4 +194,7 @@ class Knn(Analysis):
             outcome.tables += scores.rows(NOBODY, kind, self.protocol)
             if kind == labelled.kinds[0]:
                 outcome.maps |= labelled.examples(scores.neighbours)
+                k = scores.ks.index(HEADLINE_K if HEADLINE_K in scores.ks else max(scores.ks))
+                outcome.maps |= kept_units(self.name, scores.top1[..., k], labelled.chance, *labelled.asked)
+        outcome.tables.append(chance_row("knn_top1", labelled.chance, self.protocol))
         return outcome

@@ -21,7 +21,8 @@ from vitscope.tasks.confidence import proportion_interval
 from vitscope.tasks.knn import within_top
 from vitscope.tasks.logistic import LogisticModel, fit
 from vitscope.tasks.nearest import BANK_BLOCK, CPU, Array, read_rows
-from vitscope.tasks.whole_images import LabelledFeatures, labelled_streams, no_cls_note
+from vitscope.tasks.units import chance_row, kept_units
+from vitscope.tasks.whole_images import COMMONEST, LabelledFeatures, labelled_streams, no_cls_note
 
 if TYPE_CHECKING:
     from vitscope.data.dataset import LabelledSet
@@ -214,7 +215,9 @@ class Probe(Analysis):
             "probe_top5", "probe accuracy, top 5", "share of test images whose class is among its five best guesses"
         ),
     )
-    headline = Headline("probe_top1", "top-1 %", variants=("cls", "mean"), percent=True)
+    headline = Headline(
+        "probe_top1", "top-1 %", variants=("cls", "mean"), percent=True, unit="test image", chance=COMMONEST
+    )
 
     penalties: tuple[float, ...] = Field(PENALTIES, description="Candidates for the penalty, strongest first")
     seed: int = Field(0, description="Of the images on which the penalty is chosen")
@@ -242,6 +245,9 @@ class Probe(Analysis):
                 device=choose_device(found.device),
             )
             outcome.tables += scores.rows(NOBODY, kind, "corrected")
+            if kind == labelled.kinds[0]:
+                outcome.maps |= kept_units(self.name, scores.top1, labelled.chance, *labelled.asked)
+        outcome.tables.append(chance_row("probe_top1", labelled.chance))
         if scores.fitted < len(labelled.train_labels):
             of_all = f"{scores.fitted:,} of {len(labelled.train_labels):,}"
             outcome.notes.append(f"{{model}}: linear probes were fitted on a seeded choice of {of_all} labelled images")

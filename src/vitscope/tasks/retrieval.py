@@ -20,6 +20,7 @@ from vitscope.data.revisited import RetrievalQuery, RetrievalSet
 from vitscope.data.samples import Sample, SampleList
 from vitscope.features.pooling import pooled
 from vitscope.tasks.nearest import Array, read_rows
+from vitscope.tasks.units import chance_row, kept_units
 from vitscope.tasks.whole_images import no_cls_note, some
 
 if TYPE_CHECKING:
@@ -82,6 +83,21 @@ def average_precision(ranks: np.ndarray, positives: int) -> float:
     before = np.where(ranks == 0, 1.0, found / np.maximum(ranks, 1))
     after = (found + 1) / (ranks + 1)
     return float(((before + after) / 2).sum() / positives)
+
+
+def chance_precision(positives: int, ranked: int) -> float:
+    """Average precision that a random order of `ranked` images is expected to have.
+
+    A place is a positive with probability P / N, and then each place before it with (P - 1) / (N - 1).
+
+    >>> chance_precision(1, 2)  # first: 1; second: 0.25
+    0.625
+    """
+    places = np.arange(ranked)
+    other = (positives - 1) / max(ranked - 1, 1)
+    before = np.where(places == 0, 1.0, other)
+    after = (1 + places * other) / (places + 1)
+    return float((before + after).mean() / 2)
 
 
 def precision_at(ranks: np.ndarray, k: int) -> float:
@@ -150,6 +166,9 @@ def evaluate(
 # -- the analysis ---------------------------------------------------------------------------------------------
 
 
+SHOWN = ("cls medium", "mean medium", "cls all", "mean all")  # in the table, the first that there is
+
+
 class Retrieval(Analysis):
     """Image retrieval: are photographs of the same thing the most alike?
 
@@ -165,7 +184,7 @@ class Retrieval(Analysis):
         Measure("retrieval_map", "mAP", "mean average precision of rankings of the database by cosine"),
         *(Measure(f"retrieval_mp@{k}", f"mP@{k}", f"share of right images among the first {k}") for k in KAPPAS),
     )
-    headline = Headline("retrieval_map", "mAP", variants=("cls medium", "mean medium", "cls all", "mean all"))
+    headline = Headline("retrieval_map", "mAP", variants=SHOWN, unit="query", chance="a random order")
 
     protocol: Literal["corrected", "paper"] = "corrected"
 
@@ -206,7 +225,27 @@ class Retrieval(Analysis):
                 outcome.maps["retrieval.queries"] = torch.tensor(numbers)[chosen]
                 places = known.positions[first.clamp_min(0)]
                 outcome.maps["retrieval.first"] = torch.where(first >= 0, places, -1)
+                self._keep_units(outcome, scores, truth, numbers, len(database[0]), len(dataset.queries))
         return outcome
+
+    def _keep_units(
+        self,
+        outcome: Outcome,
+        scores: RetrievalScores,
+        truth: Sequence[RetrievalQuery],
+        numbers: Sequence[int],
+        images: int,
+        total: int,
+    ) -> None:
+        setup = next((setup for setup in ("medium", ALL) if setup in scores.precision), None)
+        if setup is None:
+            return
+        asked = ~scores.precision[setup][:, 0].isnan()
+        wanted = [relevant(query, setup) for query, there in zip(truth, asked.tolist(), strict=True) if there]
+        chance = torch.tensor([chance_precision(len(found), images - len(set(junk))) for found, junk in wanted])
+        ids = torch.tensor(numbers)[asked]
+        outcome.maps |= kept_units(self.name, scores.precision[setup][asked], chance, ids, total)
+        outcome.tables.append(chance_row("retrieval_map", chance, self.protocol))
 
 
 class _Picked:

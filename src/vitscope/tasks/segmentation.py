@@ -21,6 +21,7 @@ from vitscope.tasks.knn import TEMPERATURE, votes
 from vitscope.tasks.labelled_patches import Patches, PatchStatistic
 from vitscope.tasks.logistic import fit
 from vitscope.tasks.nearest import CPU, nearest
+from vitscope.tasks.units import chance_row, kept_units, linearised
 
 if TYPE_CHECKING:
     from vitscope.data.segmentation import SegmentationSet
@@ -71,6 +72,17 @@ class SegmentationScores:
         pull = (self.right[..., self.present] - iou * union) / union.sum(0)
         reach = NORMAL * (pull.mean(-1).square().sum(0) * n / (n - 1)).sqrt() if n > 1 else value * torch.nan
         return value, torch.stack([value - reach, value + reach]).clamp(0, 1)
+
+    def units(self) -> Tensor:
+        """What each image adds to the mean IoU: (n, L)."""
+        true = self.true.unsqueeze(1).where(self.present, 0.0)
+        return linearised(self.right, (self.told + true - self.right).where(self.present, 0.0))
+
+    def of_commonest(self) -> SegmentationScores:
+        """The scores of telling every pixel to be of the commonest class, as those of a network of one layer."""
+        common = torch.nn.functional.one_hot(self.true.sum(0).argmax(), self.true.shape[1])
+        right, told = self.true * common, self.true.sum(1, keepdim=True) * common
+        return SegmentationScores(right.unsqueeze(1), told.unsqueeze(1), self.true)
 
     def accuracy(self) -> tuple[Tensor, Tensor]:
         """Share of pixels told right, (L,), and its interval (2, L)."""
@@ -171,7 +183,9 @@ class Segmentation(Analysis):
         Measure("segmentation_accuracy", "segmentation accuracy", "share of pixels whose class is told right"),
         Measure("segmentation_iou", "segmentation IoU by class", "the same for one class"),
     )
-    headline = Headline("segmentation_miou", "mIoU %", variants=METHODS, percent=True)
+    headline = Headline(
+        "segmentation_miou", "mIoU %", variants=METHODS, percent=True, chance="the commonest class everywhere"
+    )
 
     methods: tuple[Method, ...] = Field(METHODS, description="Voting neighbours, linear classifier")
     k: int = Field(NEIGHBOURS, ge=1, description="Neighbours that vote")
@@ -201,6 +215,10 @@ class Segmentation(Analysis):
             outcome.notes.append(f"segmentation asks about {self.asked} of the {len(dataset.test):,} images")
         for method, one in scores.items():
             outcome.tables += score_tables(one, method, names)
+        shown = scores[next(method for method in METHODS if method in scores)]
+        floor = shown.of_commonest().units()[:, 0]
+        outcome.maps |= kept_units(self.name, shown.units(), floor, asked.image.unique(), self.asked)
+        outcome.tables.append(chance_row("segmentation_miou", floor))
         return outcome
 
 

@@ -30,6 +30,7 @@ from vitscope.tasks.propagation import (
     to_mask,
     to_mask_paper,
 )
+from vitscope.tasks.units import kept_units, linearised
 
 if TYPE_CHECKING:
     from vitscope.data.batches import SkippedImages
@@ -115,6 +116,13 @@ class VideoScores:
     def copied(self) -> VideoScores:
         """What copying the first mask to every frame gives: no network that understands anything is below it."""
         return VideoScores(tuple(sequence.copied for sequence in self.sequences))
+
+    def units(self) -> Tensor:
+        """What each sequence adds to the mean J&F over objects: (S, L)."""
+        values = self.per_object()["j&f"]
+        sums = torch.from_numpy(np.stack([value.sum(1) for value in values]))  # (S, L)
+        objects = torch.tensor([value.shape[1] for value in values])
+        return linearised(sums.unsqueeze(-1), objects.reshape(-1, 1, 1))
 
     @property
     def best_layer(self) -> int:
@@ -248,7 +256,7 @@ class Video(Analysis):
         Measure("video_j_mean", "J", "intersection over union of predicted and true masks"),
         Measure("video_f_mean", "F", "agreement of the masks' boundaries"),
     )
-    headline = Headline("video_j&f", "J&F")
+    headline = Headline("video_j&f", "J&F", unit="video", chance=COPIED)
 
     protocol: Literal["corrected", "paper"] = "corrected"
     seed: int = Field(0, description="Of resampling for intervals")
@@ -333,9 +341,10 @@ class Video(Analysis):
         return state
 
     def reduce(self, dataset: VideoSet, found: Found) -> Outcome:
-        scored = []
+        scored, numbers = [], []
         for units, state in found.states():
             if "region" in state:
+                numbers.append(units.start)
                 name = dataset.sequences[units.start].name
                 scored.append(SequenceScores(name, *(state[part].numpy() for part in SCORED)))
         scores, outcome = VideoScores(tuple(scored)), Outcome()
@@ -344,6 +353,8 @@ class Video(Analysis):
         best = 3 * found.shape.depth // 4
         if scored:
             outcome.tables += scores.rows(NOBODY, self.protocol, self.seed)
+            floor = scores.copied.units()[:, 0]
+            outcome.maps |= kept_units(self.name, scores.units(), floor, torch.tensor(numbers), len(dataset))
             best = scores.best_layer
             reached, copied = scores.means("j&f")[best], scores.copied.means("j&f")[0]
             if reached < copied:

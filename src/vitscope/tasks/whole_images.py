@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from vitscope.data.dataset import LabelledSet
     from vitscope.data.samples import SampleList
 
+COMMONEST = "always answering the commonest class"
 EXAMPLES = 5  # queries whose answers are kept to be looked at
 
 
@@ -37,16 +38,27 @@ class LabelledFeatures:
     test: PooledFeatures
     train_labels: Tensor  # int64 (n,)
     test_labels: Tensor
+    count: int  # of the test list, with images that could not be read
 
     @classmethod
     def of(cls, dataset: LabelledSet, found: Found) -> LabelledFeatures:
         train, test = found.features("train"), found.features("test")
-        labels = (_labels(part)[f.positions] for part, f in ((dataset.train, train), (dataset.test, test)))
-        return cls(train, test, *labels)
+        labels = [_labels(part)[f.positions] for part, f in ((dataset.train, train), (dataset.test, test))]
+        return cls(train, test, labels[0], labels[1], len(dataset.test))
 
     @property
     def kinds(self) -> tuple[str, ...]:
         return self.train.kinds
+
+    @property
+    def chance(self) -> Tensor:
+        """The share of test images that always answering the commonest training class gets right."""
+        return (self.test_labels == self.train_labels.mode().values).double().mean()
+
+    @property
+    def asked(self) -> tuple[Tensor, int]:
+        """Which images of the test list were asked about, (q,), and how many it has."""
+        return self.test.positions, self.count
 
     def examples(self, neighbours: Tensor) -> dict[str, Tensor]:
         """A few queries and what is nearest to them, as positions in the lists. neighbours: (q, L, k) rows."""

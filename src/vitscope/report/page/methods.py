@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vitscope.core.results import Coverage
-from vitscope.report.page.words import listing
+from vitscope.pipeline.advice import listing
 
 
 @dataclass(frozen=True)

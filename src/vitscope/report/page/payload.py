@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
@@ -66,7 +66,7 @@ def gather(outcome: StudyOutcome) -> Page:
     results = outcome.results
     models = models_of(results)
     numbers = results.table.filter(pl.col("value").is_finite())
-    columns, tasks = task_columns(numbers, models)
+    columns, tasks = task_columns(replace(results, table=numbers), models)
     curves = {
         "how": _charts(HOW, numbers, models, outcome.coverage),
         "what": _charts(WHAT, numbers, models, outcome.coverage),
@@ -87,7 +87,7 @@ def gather(outcome: StudyOutcome) -> Page:
     return Page(
         title=outcome.title,
         subtitle=_subtitle(models, len(numbers)),
-        headline=headline(columns, models),
+        headline=headline(columns),
         models=models,
         teachings=[teaching for key, teaching in TEACHINGS.items() if key in present],
         columns=columns,

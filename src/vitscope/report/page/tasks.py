@@ -9,9 +9,11 @@ from typing import Any
 
 import polars as pl
 
-from vitscope.pipeline.best_layers import Cell, Column, best_layers, rows_of_task
+from vitscope.core.results import Results
+from vitscope.pipeline.advice import Advice, advise, listing
+from vitscope.pipeline.best_layers import Cell, Column, rows_of_task
 from vitscope.report.page.models import PageModel
-from vitscope.report.page.words import listing, rounded
+from vitscope.report.page.words import rounded
 from vitscope.report.table_formats import interval, of_paper
 
 
@@ -24,7 +26,7 @@ class TableCell:
     interval: str
     paper: str
     best: bool
-    near: bool
+    tied: bool
 
 
 @dataclass(frozen=True)
@@ -38,14 +40,18 @@ class TaskColumn:
     role: str
     measure: str
     sentence: str
+    remark: str
+    kind: str  # of advice: take, tied, undecided, nothing, unknown
+    named: tuple[str, ...]  # titles of the models that the advice is about
+    chance: str  # in words, with its score; "" if it has none
     cells: tuple[TableCell | None, ...]  # one per model of the page
 
 
-def task_columns(table: pl.DataFrame, models: Sequence[PageModel]) -> tuple[list[TaskColumn], list[dict[str, Any]]]:
+def task_columns(results: Results, models: Sequence[PageModel]) -> tuple[list[TaskColumn], list[dict[str, Any]]]:
     """What the text says, and what the scripts draw; one entry of each per column of the table of best layers."""
-    best = best_layers(table)
+    best, advice = advise(results)
     columns, drawn = [], []
-    for position, column in enumerate(best.columns):
+    for position, (column, said) in enumerate(zip(best.columns, advice, strict=True)):
         cells = [best.cells.get((model.title, position)) for model in models]
         columns.append(
             TaskColumn(
@@ -55,46 +61,40 @@ def task_columns(table: pl.DataFrame, models: Sequence[PageModel]) -> tuple[list
                 protocol=column.protocol,
                 role=column.task.kind,
                 measure=column.task.measure,
-                sentence=sentence(column, cells, models),
+                sentence=said.sentence,
+                remark=said.remark,
+                kind=said.kind,
+                named=said.named,
+                chance=_chance(said),
                 cells=tuple(_text(column, cell) if cell else None for cell in cells),
             )
         )
-        drawn.append(_drawn(table, column, cells, models))
+        drawn.append(_drawn(results.table, said, cells, models))
     return columns, drawn
 
 
-def sentence(column: Column, cells: Sequence[Cell | None], models: Sequence[PageModel]) -> str:
-    """Which model and layer to take, and who is as good as far as anyone can tell."""
-    found = [(model, cell) for model, cell in zip(models, cells, strict=True) if cell]
-    if not found:
-        return "No model could be scored."
-    model, winner = next((model, cell) for model, cell in found if cell.best)
-    unit = "\u00a0%" if column.task.percent else ""
-    where = "its last layer" if winner.layer == model.depth else f"layer {winner.layer} of {model.depth}"
-    text = f"Take {model.title} at {where}: {column.task.show(winner.value)}{unit}"
-    text += f" ({interval(column, winner)})." if not math.isnan(winner.low) else "."
-    equals = [other.title for other, cell in found if cell.near and other is not model]
-    if equals:
-        text += f" {listing(equals)} {'is' if len(equals) == 1 else 'are'} within its interval."
-    return text
-
-
-def headline(columns: Sequence[TaskColumn], models: Sequence[PageModel]) -> str:
-    """The whole table in one sentence."""
+def headline(columns: Sequence[TaskColumn]) -> str:
+    """All advice in one or two sentences."""
     shown = [column for column in columns if column.protocol == "corrected"] or list(columns)
-    winners: dict[str, list[str]] = {}
     several = {column.title for column in shown if sum(other.title == column.title for other in shown) > 1}
+    kinds: dict[str, dict[str, list[str]]] = {}
     for column in shown:
-        first = next((model for model, cell in zip(models, column.cells, strict=True) if cell and cell.best), None)
-        if first:
-            task = f"{column.title} ({column.dataset})" if column.title in several else column.title
-            winners.setdefault(first.title, []).append(task)
-    if not winners or len(models) < 2:
-        return ""
-    if len(winners) == 1:
-        return f"{next(iter(winners))} wins {'every task' if len(shown) > 1 else 'the one task'} of this study."
-    parts = [f"{model} for {listing(tasks)}" for model, tasks in winners.items()]
-    return f"No single model wins everywhere: {'; '.join(parts)}."
+        task = f"{column.title} ({column.dataset})" if column.title in several else column.title
+        kinds.setdefault(column.kind, {}).setdefault(listing(column.named), []).append(task)
+    parts = []
+    if taken := kinds.get("take"):
+        if len(taken) == 1 and len(kinds) == 1:
+            parts.append(f"{next(iter(taken))} is clearly best at {listing(next(iter(taken.values())))}.")
+        else:
+            parts.append(f"Take {'; '.join(f'{model} for {listing(tasks)}' for model, tasks in taken.items())}.")
+    if tied := kinds.get("tied"):
+        parts.append(f"Tied: {'; '.join(f'{names} for {listing(tasks)}' for names, tasks in tied.items())}.")
+    if open_ := kinds.get("undecided"):
+        parts.append(f"Too little data to decide {listing([task for tasks in open_.values() for task in tasks])}.")
+    if nothing := kinds.get("nothing"):
+        tasks = listing([task for some in nothing.values() for task in some])
+        parts.append(f"Nothing is clearly better than no teaching for {tasks}.")
+    return " ".join(parts)
 
 
 def _text(column: Column, cell: Cell) -> TableCell:
@@ -104,13 +104,21 @@ def _text(column: Column, cell: Cell) -> TableCell:
         interval="" if math.isnan(cell.low) else interval(column, cell),
         paper=of_paper(column, cell),
         best=cell.best,
-        near=cell.near,
+        tied=cell.tied,
     )
 
 
+def _chance(said: Advice) -> str:
+    if said.chance is None:
+        return ""
+    words = said.column.task.headline.chance
+    return f"{words[:1].upper()}{words[1:]}: {said.column.task.show(said.chance)}"
+
+
 def _drawn(
-    table: pl.DataFrame, column: Column, cells: Sequence[Cell | None], models: Sequence[PageModel]
+    table: pl.DataFrame, said: Advice, cells: Sequence[Cell | None], models: Sequence[PageModel]
 ) -> dict[str, Any]:
+    column = said.column
     here = table.filter((pl.col("dataset") == column.dataset) & (pl.col("protocol") == column.protocol))
     scale = 100.0 if column.task.percent else 1.0
     series = []
@@ -118,7 +126,7 @@ def _drawn(
         rows = rows_of_task(here.filter(pl.col("model") == model.title), column.task)
         if cell and not rows.is_empty():
             series.append(
-                {"model": position, "n": cell.n, "best": cell.best, "near": cell.near, "ring": cell.layer}
+                {"model": position, "n": cell.n, "best": cell.best, "tied": cell.tied, "ring": cell.layer}
                 | {"layer": rows["layer"].to_list()}
                 | {name: _scaled(rows[source], scale) for name, source in _COLUMNS.items()}
             )
@@ -129,6 +137,8 @@ def _drawn(
         "axis": column.score,
         "measure": column.task.measure,
         "series": series,
+        "line": None if said.chance is None else rounded(scale * said.chance),
+        "lineTitle": column.task.headline.chance,
     }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 
 def rounded(value: float | None, digits: int = 5) -> float | None:
@@ -29,14 +28,6 @@ def number(value: float) -> str:
     if size < -5 or size > 6:
         return f"{value:.1e}"
     return f"{value:.{1 - size}f}" if size < -3 else f"{value:.{min(3, max(0, 2 - size))}f}"
-
-
-def listing(names: Sequence[str]) -> str:
-    """
-    >>> listing(["FS"]), listing(["FS", "CLIP", "DINO"])
-    ('FS', 'FS, CLIP and DINO')
-    """
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
 
 
 def count(many: int, one: str, several: str = "") -> str:

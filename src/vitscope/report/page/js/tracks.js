@@ -85,7 +85,7 @@ function drawTrack(host, task, width) {
 function drawMark(mark, x, y) {
   const group = svg("g", { "data-model": mark.model, class: modelClass(mark.model) });
   group.append(svg("circle", { cx: x, cy: y, r: 9, fill: "transparent" }));
-  if (mark.near && !mark.best) group.append(svg("circle", { class: "near", cx: x, cy: y, r: 8 }));
+  if (mark.tied && !mark.best) group.append(svg("circle", { class: "tied", cx: x, cy: y, r: 8 }));
   group.append(chartMark(mark.model, x, y, mark.best ? 1.6 : 1));
   return group;
 }
