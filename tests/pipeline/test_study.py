@@ -92,7 +92,7 @@ def test_init_writes_a_valid_file_and_never_overwrites(
     main(["init"])
     (tmp_path / "world/imagefolder/val").mkdir(parents=True)
     study = read_study(tmp_path / "study.toml")
-    assert [model.name for model in study.models] == ["zoo/dino", "random:zoo/dino"]
+    assert [spec.title for spec in study.specs()] == ["zoo/dino", "Untrained vit_tiny_patch16_224"]
     with pytest.raises(SystemExit) as stop:
         main(["init"])
     assert stop.value.code == 2
@@ -233,3 +233,19 @@ def test_a_study_file_of_the_first_edition_still_works(tmp_path: Path) -> None:
     }
     assert (study.seed, study.skip_limit, study.processes, study.engine) == (3, 5, 2, "local")
     assert study.models[0].weights == tmp_path / "mine.pth"
+
+
+def test_every_shape_gets_its_untrained_network_once(tmp_path: Path) -> None:
+    models = [{"name": "zoo/dino"}, {"name": "zoo/mae"}]
+
+    def untrained(**values: Any) -> list[str]:
+        return [
+            spec.title for spec in parse(tmp_path, **{"models": models} | values).specs() if spec.teaching == "none"
+        ]
+
+    assert untrained() == ["Untrained vit_tiny_patch16_224"]
+    assert untrained(baselines=False) == []
+    assert untrained(models=[*models, {"name": "zoo/none"}]) == ["zoo/none"]
+    assert untrained(models=[*models, {"name": "random:zoo/dino", "title": "mine"}]) == ["mine"]
+    larger = {"name": "random:vit_tiny_patch16_224", "title": "larger"}
+    assert untrained(models=[*models, larger]) == ["larger", "Untrained vit_tiny_patch16_224"]

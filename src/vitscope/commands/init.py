@@ -16,6 +16,7 @@ TEMPLATE = """\
 title = "My study"
 out = "runs/my-study"            # everything is written here
 # protocols = ["corrected"]      # add "paper" to compare with published numbers
+# baselines = true               # the untrained network of each shape is added: no score means much without it
 # seed = 0
 # engine = "local"               # or "ray": a cluster that shares this folder (pip install 'vitscope[ray]')
 # processes = 1                  # jobs side by side: worth it for small networks, or several GPUs
@@ -24,10 +25,6 @@ out = "runs/my-study"            # everything is written here
 
 [[models]]
 name = "zoo/dino"
-
-[[models]]
-name = "random:zoo/dino"         # the untrained network of the same shape: every figure needs it beside it
-title = "Untrained"
 
 # [[models]]
 # name = "mine"

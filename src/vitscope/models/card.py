@@ -4,6 +4,7 @@ name = "my-run"
 architecture = "vit_small_patch16_224"     # any timm name
 weights = "checkpoint.pth"                 # relative to the card
 teaching = "dino"                          # fs clip dino moco mae beit none other
+taught_on = {dataset = "ImageNet-1k", labels = false}   # optional: what it saw, and whether with labels
 [options]                                  # keyword arguments of the architecture (optional)
 img_size = 96
 [preprocessing]                            # optional: of a recognised format its own, else timm's for the architecture
@@ -48,6 +49,12 @@ class CardPreprocessing(BaseModel):
     interpolation: Literal["bicubic", "bilinear", "nearest"] | None = None
 
 
+class TaughtOn(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    dataset: Title = Field(min_length=1)
+    labels: bool = Field(False, strict=True)
+
+
 class ModelCard(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     name: Title = Field(min_length=1)
@@ -57,6 +64,7 @@ class ModelCard(BaseModel):
     title: Title = ""
     options: dict[str, Any] = {}
     preprocessing: CardPreprocessing = CardPreprocessing()
+    taught_on: TaughtOn | None = None
     provenance: dict[str, Any] = {}
 
     @field_validator("weights")

@@ -6,7 +6,7 @@ of the bytes of the weights file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -23,7 +23,7 @@ from vitscope.core.reading import user_path
 from vitscope.core.teachings import TEACHINGS
 from vitscope.data.preprocessing import CLIP, HALF, IMAGENET, Preprocessing
 from vitscope.models.backbone import Backbone
-from vitscope.models.card import ModelCard, read_card
+from vitscope.models.card import ModelCard, TaughtOn, read_card
 from vitscope.models.catalogue import CATALOGUE
 from vitscope.models.checkpoints import check_checkpoint, load_checkpoint
 from vitscope.models.noise import NoiseTransformer
@@ -61,6 +61,7 @@ class Spec:
     baseline: str = ""
     seed: int = 0
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    taught_on: TaughtOn | None = None  # what is known of the images that it learned from
 
     @cached_property
     def digest(self) -> str:
@@ -276,6 +277,7 @@ def _from_card(card: ModelCard, size: Size) -> Spec:
         options=dict(card.options),
         size=size,
         provenance=dict(card.provenance),
+        taught_on=card.taught_on,
     )
     said = card.preprocessing.mean or card.preprocessing.std
     return spec if said else replace(_as_trained(spec, spec.check()), teaching=card.teaching)
@@ -323,6 +325,29 @@ def _baseline(kind: str, named: str, size: Size, seed: int) -> Spec:
         baseline=kind,
         seed=seed,
     )
+
+
+def untrained_twins(specs: Sequence[Spec], seed: int) -> Iterator[Spec]:
+    """For every shape of a taught network of which no untrained one is there: that one."""
+    there = [spec for spec in specs if spec.teaching == "none" and not spec.baseline.startswith("noise")]
+    for spec in (spec for spec in specs if spec.teaching != "none"):
+        stem = spec.architecture.partition(".")[0]
+        twin = Spec(
+            f"random:{spec.name}" + (f"#{seed}" if seed else ""),
+            stem,
+            spec.preprocessing,
+            f"{BASELINES['random']} {stem}",
+            "none",
+            options=spec.options,
+            size=spec.size,
+            baseline="random",
+            seed=seed,
+        )
+        if not any(other.shape == twin.shape for other in there):
+            titles = {other.title for other in (*specs, *there)}
+            twin = twin if twin.title not in titles else replace(twin, title=f"{BASELINES['random']} {spec.title}")
+            there.append(twin)
+            yield twin
 
 
 def load_model(model: Named, *, device: str | torch.device | None = None, **options: Any) -> Backbone:

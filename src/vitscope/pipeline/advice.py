@@ -73,7 +73,7 @@ def advise_on(results: Results, table: BestLayers, position: int) -> Advice:
     if decision is None:
         return Advice(column, "There is nothing to compare this model with.", "", None, chance, best)
     depth = {name: values.shape[1] for name, values in scores.items()}
-    said = sentence(column, decision, depth, chance, best)
+    said = sentence(column, decision, depth, chance, best) + _knew_labels(results, column, taught)
     return Advice(column, said, remark(column, decision), decision, chance, best)
 
 
@@ -108,6 +108,19 @@ def _same_shape(results: Results, model: str, untrained: Sequence[str]) -> list[
 def _stem(architecture: object) -> str:
     """A timm name without the tag of its weights."""
     return str(architecture).partition(".")[0]
+
+
+def _knew_labels(results: Results, column: Column, models: Sequence[str]) -> str:
+    """Where classes are asked for, who was taught with labels, and of what."""
+    if column.task.kind != "labelled":
+        return ""
+    known = {about.get("title"): about.get("taught_on") or {} for about in results.provenance}
+    told = [f"{name} was taught the labels of {known[name]['dataset']}" for name in models if _labels(known, name)]
+    return f" Mind that {listing(told)}." if told else ""
+
+
+def _labels(known: Mapping[str | None, Mapping[str, object]], name: str) -> bool:
+    return bool(known.get(name, {}).get("labels"))
 
 
 # -- words ----------------------------------------------------------------------------------------------------

@@ -234,6 +234,7 @@ def provenance(plan: Plan, task: Task, outcome: Outcome) -> dict[str, Any]:
         "model": spec.name,
         "architecture": spec.architecture,
         "weights": spec.weights_digest,
+        "taught_on": spec.taught_on.model_dump() if spec.taught_on else None,
         "preprocessing": spec.preprocessing.digest,
         "input_size": list(spec.preprocessing.size),
         "dataset": dataset.title,

@@ -14,7 +14,7 @@ from vitscope.core.errors import VitscopeError
 from vitscope.data.dataset import Dataset
 from vitscope.data.imagined import imagine
 from vitscope.data.official import official
-from vitscope.models.spec import Spec, distinct, resolve
+from vitscope.models.spec import Spec, resolve
 from vitscope.pipeline.study import DataEntry, MaskEntry, ModelEntry, Study
 
 
@@ -74,7 +74,7 @@ def needs_of(study: Study, *, download: bool = False, check: bool = False) -> Ne
         except VitscopeError as error:
             rows.append(Need(model.title or model.name, "weights", False, str(error)))
             specs += _stand_in_model(model, study.seed)
-    return Needs(tuple(rows), tuple(distinct(specs)), tuple(datasets))
+    return Needs(tuple(rows), tuple(study.with_baselines(specs)), tuple(datasets))
 
 
 def _where(entry: DataEntry, root: Path | None) -> str:

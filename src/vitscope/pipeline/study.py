@@ -17,7 +17,7 @@ from vitscope.data.dataset import Dataset
 from vitscope.data.official import official
 from vitscope.data.openers import OPENERS
 from vitscope.models.card import Pixels, shown_text
-from vitscope.models.spec import Spec, distinct, resolve
+from vitscope.models.spec import Spec, distinct, resolve, untrained_twins
 from vitscope.pipeline.registry import ANALYSES, default_analyses, in_protocols
 
 KINDS = tuple(OPENERS)
@@ -200,6 +200,9 @@ class Study(Strict):
     )
     protocols: list[Literal["corrected", "paper"]] = Field(["corrected"], min_length=1)
     seed: Annotated[int, Field(strict=True, ge=0, lt=2**63)] = 0
+    baselines: bool = Field(
+        True, description="Add the untrained network of every shape: no score means much without it"
+    )
     skip_limit: Annotated[int, Field(strict=True, ge=0)] = Field(
         50, description="Unreadable images that are passed over"
     )
@@ -258,7 +261,11 @@ class Study(Strict):
 
     def specs(self, *, download: bool = False) -> list[Spec]:
         """The models; missing weights are told here."""
-        return list(distinct([entry.resolve(self.seed, self.root, download=download) for entry in self.models]))
+        return self.with_baselines([entry.resolve(self.seed, self.root, download=download) for entry in self.models])
+
+    def with_baselines(self, specs: list[Spec]) -> list[Spec]:
+        """Each once, and the untrained network of each shape where that is wanted."""
+        return list(distinct([*specs, *(untrained_twins(specs, self.seed) if self.baselines else ())]))
 
     def datasets(self) -> list[Dataset]:
         """Open every dataset; what is missing, or not in the layout that it should be in, is told here."""
