@@ -31,7 +31,9 @@ def test_opens_quietly_and_fits_its_window(open_page: Opener, width: int, dark: 
     for chapter in ("overview", "how", "atlas", "what", "why", "findings", "methods"):
         expect(page.locator(f"#{chapter} h2")).to_be_visible()
     assert page.locator(".drawing svg.chart").count() >= 7 + 6 + 2  # curves, tasks, heat maps
-    assert page.locator("[data-track] svg").count() == 5
+    assert page.locator("#overview [data-task] svg").count() == 6
+    expect(page.locator("#overview .advice.take").first).to_contain_text("Take FS at layer 12 of 12")
+    expect(page.locator("#overview .scores").first).to_contain_text("MAE 45.00")  # without hovering
 
 
 def test_hovering_tells_the_planted_value_with_its_interval(open_page: Opener) -> None:
@@ -171,7 +173,7 @@ def test_everything_can_be_reached_by_keys(open_page: Opener) -> None:
 
 def test_findings_show_verdict_evidence_and_where_the_protocol_matters(open_page: Opener) -> None:
     page = open_page()
-    assert page.locator(".card").count() == 10
+    assert page.locator(".card").count() == 9
     card = page.locator("#finding-F4")
     expect(card).to_contain_text("does not hold")
     expect(card).to_contain_text("Under the paper's protocol: holds.")
@@ -179,7 +181,8 @@ def test_findings_show_verdict_evidence_and_where_the_protocol_matters(open_page
     expect(card.locator(".evidence")).to_contain_text("0.401–0.461")
     card.get_by_role("link").click()  # the chart opens on the measure that the finding rests on
     expect(page.locator("#chart-saliency input:checked").first).to_have_value("saliency_merged")
-    expect(page.locator("#finding-F10")).to_contain_text("not testable here")
+    page.get_by_text("What it would take to test the other 1").click()
+    expect(page.locator("li#finding-F10")).to_be_visible()
 
 
 def test_prints_light_and_without_controls(open_page: Opener) -> None:

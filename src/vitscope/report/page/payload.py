@@ -45,6 +45,7 @@ class Page:
     teachings: list[Teaching]
     columns: list[TaskColumn]
     cards: list[FindingCard]
+    tested: list[FindingCard]  # those that hold or fail here
     findings: str
     jobs_planned: int
     coverage: CoverageTable
@@ -92,6 +93,7 @@ def gather(outcome: StudyOutcome) -> Page:
         teachings=[teaching for key, teaching in TEACHINGS.items() if key in present],
         columns=columns,
         cards=cards,
+        tested=[card for card in cards if card.css != "untestable"],
         findings=findings_sentence(cards),
         jobs_planned=len(outcome.coverage),
         coverage=coverage_table(outcome.coverage),

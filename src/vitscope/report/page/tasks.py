@@ -45,6 +45,7 @@ class TaskColumn:
     named: tuple[str, ...]  # titles of the models that the advice is about
     chance: str  # in words, with its score; "" if it has none
     cells: tuple[TableCell | None, ...]  # one per model of the page
+    ranked: tuple[int, ...]  # positions of the models that have a cell, the best first
 
 
 def task_columns(results: Results, models: Sequence[PageModel]) -> tuple[list[TaskColumn], list[dict[str, Any]]]:
@@ -67,6 +68,7 @@ def task_columns(results: Results, models: Sequence[PageModel]) -> tuple[list[Ta
                 named=said.named,
                 chance=_chance(said),
                 cells=tuple(_text(column, cell) if cell else None for cell in cells),
+                ranked=_ranked(cells),
             )
         )
         drawn.append(_drawn(results.table, said, cells, models))
@@ -108,6 +110,11 @@ def _text(column: Column, cell: Cell) -> TableCell:
     )
 
 
+def _ranked(cells: Sequence[Cell | None]) -> tuple[int, ...]:
+    values = {position: cell.value for position, cell in enumerate(cells) if cell}
+    return tuple(sorted(values, key=lambda position: -values[position]))
+
+
 def _chance(said: Advice) -> str:
     if said.chance is None:
         return ""
@@ -138,7 +145,7 @@ def _drawn(
         "measure": column.task.measure,
         "series": series,
         "line": None if said.chance is None else rounded(scale * said.chance),
-        "lineTitle": column.task.headline.chance,
+        "lineTitle": "",  # named below the chart: in it, it would lie on curves
     }
 
 

@@ -29,7 +29,7 @@ STYLES = (  # later ones take precedence
 )  # fmt: skip
 SCRIPTS = (  # in the order in which they are read; they share one scope
     "dom", "study", "colours", "selection", "tooltip", "marks", "axes", "lines", "cursor", "pickers", "curves", "tasks",
-    "tracks", "maps", "kinds", "views", "atlas", "walk", "head", "heatmap", "similarity", "depth", "spaces", "answers",
+    "maps", "kinds", "views", "atlas", "walk", "head", "heatmap", "similarity", "depth", "spaces", "answers",
     "legend", "page",
 )  # fmt: skip
 

@@ -51,7 +51,6 @@ function firstHead() {
 }
 
 startTheme(); // first, so that nothing is drawn twice
-trackCharts();
 findAll("[data-curves]").forEach(curveFigure);
 kindsFigure();
 atlasGrids();
