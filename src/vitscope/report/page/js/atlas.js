@@ -45,7 +45,7 @@ function atlasGrid(heads, model) {
     grid.style.setProperty("--high", `${high}px`);
     paintGrid(canvas, packed, heads, wide, high, evenTimesFive(model));
   };
-  const element = html("div", { class: "panel", "data-model": model }, html("h4", {}, modelTitle(model)), grid);
+  const element = html("div", { class: "panel", "data-model": model }, html("h3", {}, modelTitle(model)), grid);
   return { element, draw };
 }
 
