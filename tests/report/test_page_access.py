@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -109,6 +111,16 @@ def test_everyone_can_read_it(open_page: Opener, name: str, dark: bool) -> None:
         assert page.evaluate(TOO_WIDE) == []
     assert page.evaluate(LOW_CONTRAST) == []
     assert page.evaluate(UNNAMED) == []
+
+
+@pytest.mark.skipif("VITSCOPE_AXE" not in os.environ, reason="VITSCOPE_AXE names axe.min.js of `npm pack axe-core`")
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("name", STUDIES)
+def test_axe_finds_no_violation(open_page: Opener, name: str, dark: bool) -> None:
+    page = open_page(STUDIES[name](), dark=dark)
+    page.evaluate(Path(os.environ["VITSCOPE_AXE"]).read_text("utf-8"))
+    found = page.evaluate("axe.run()")["violations"]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
 
 
 def test_random_networks_are_not_recommended_on_the_page(open_page: Opener) -> None:
