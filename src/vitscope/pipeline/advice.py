@@ -170,10 +170,13 @@ def remark(column: Column, decision: Decision) -> str:
     flattered = f"{100 * more:.1f} points" if column.task.percent else f"{more:.3f}"
     name = decision.leader
     text = f"Choosing the layer of {name} on the {_many(column)} that score it would flatter it by {flattered}. "
-    others = [str(layer) for layer in decision.as_good if layer != decision.layer]
+    others = spans([layer for layer in decision.as_good if layer != decision.layer])
     if not others:
         return text + f"Layer {decision.layer} is clearly its best."
-    return text + f"Of its other layers, {listing(others)} {'are' if len(others) > 1 else 'is'} not clearly worse."
+    return (
+        text
+        + f"Of its other layers, {listing(others)} {'are' if len(decision.as_good) > 2 else 'is'} not clearly worse."
+    )
 
 
 def _nothing_taught(column: Column, table: BestLayers, position: int, untrained: Sequence[str]) -> str:
@@ -197,6 +200,24 @@ def _counted(n: int, column: Column) -> str:
 def _many(column: Column) -> str:
     unit = column.task.headline.unit
     return f"{unit[:-1]}ies" if unit.endswith("y") else f"{unit}s"
+
+
+def spans(numbers: Sequence[int]) -> list[str]:
+    """
+    >>> spans([1, 2, 3, 5, 7, 8])
+    ['1 to 3', '5', '7', '8']
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return [
+        text
+        for run in runs
+        for text in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else [str(number) for number in run])
+    ]
 
 
 def listing(names: Sequence[str]) -> str:

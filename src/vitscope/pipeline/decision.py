@@ -176,11 +176,10 @@ class _Field:
         needed = float(FEWEST)
         for one in others:
             low, high = self.bounds(self._its(name) - np.hstack([self._its(one.name), self.scores[one.name]]))
-            middle, reach = (low + high) / 2, (high - low) / 2
+            middle, reach = (low + high) / 2, (high - low) / 2 * (self.critical / self.student)  # of many units
             open_ = low <= 0
             needed = max(needed, self.n * float((reach / middle.clip(MARGIN))[open_].max(initial=0)) ** 2)
-        missing = math.ceil(needed) - self.n
-        return _rounded(missing) if missing > 0 else None
+        return _rounded(max(math.ceil(needed) - self.n, math.ceil(self.n / 4)))
 
 
 def _critical(chosen: Mapping[str, Array], scores: Mapping[str, Array]) -> float:
