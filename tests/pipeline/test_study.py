@@ -13,7 +13,9 @@ from vitscope.cli import main
 from vitscope.commands.init import TEMPLATE
 from vitscope.core.errors import VitscopeError
 from vitscope.data.openers import OPENERS
+from vitscope.models.card import read_card
 from vitscope.models.catalogue import CATALOGUE
+from vitscope.models.spec import resolve
 from vitscope.pipeline.registry import ANALYSES
 from vitscope.pipeline.study import KINDS, Study, parse_study, read_study
 
@@ -249,3 +251,19 @@ def test_every_shape_gets_its_untrained_network_once(tmp_path: Path) -> None:
     assert untrained(models=[*models, {"name": "random:zoo/dino", "title": "mine"}]) == ["mine"]
     larger = {"name": "random:vit_tiny_patch16_224", "title": "larger"}
     assert untrained(models=[*models, larger]) == ["larger", "Untrained vit_tiny_patch16_224"]
+
+
+def test_arch_and_architecture_are_one_word(tmp_path: Path) -> None:
+    (tmp_path / "x.pth").touch()
+    entry = {"name": "x", "weights": "x.pth", "architecture": "vit_tiny_patch16_224"}
+    assert parse(tmp_path, models=[entry]).models[0].arch == "vit_tiny_patch16_224"
+    (tmp_path / "x.toml").write_text('name = "x"\narch = "vit_tiny_patch16_224"\nweights = "x.pth"\n')
+    assert read_card(tmp_path / "x.toml").architecture == "vit_tiny_patch16_224"
+
+
+@pytest.mark.parametrize("name", ["resnet50", "swin_tiny_patch4_window7_224"])
+def test_what_is_no_vit_is_told_before_a_download_is_suggested(name: str) -> None:
+    with pytest.raises(VitscopeError) as told:
+        resolve(name)
+    assert "--download" not in str(told.value)
+    assert name in str(told.value)

@@ -35,7 +35,8 @@ def results(
     measure
         Only rows of this measure, such as attention_distance.
     best
-        The best layer of every model for every task, instead of all rows.
+        The best layer of every model for every task, instead of all rows: as fractions in csv, and in md and latex in
+        per cent where the heading says so.
     """
     found = Results.load(run)
     if best:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from vitscope.core.errors import VitscopeError, shorten
 from vitscope.core.reading import path_problem, read_toml
@@ -66,6 +66,14 @@ class ModelCard(BaseModel):
     preprocessing: CardPreprocessing = CardPreprocessing()
     taught_on: TaughtOn | None = None
     provenance: dict[str, Any] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _both_words(cls, values: Any) -> Any:
+        """`arch`, as study files and commands have it, is `architecture` too."""
+        if isinstance(values, dict) and "arch" in values and "architecture" not in values:
+            return {"architecture" if key == "arch" else key: value for key, value in values.items()}
+        return values
 
     @field_validator("weights")
     @classmethod

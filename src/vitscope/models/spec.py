@@ -232,10 +232,12 @@ def _resolve(model: Named, arch: str | None, size: Size, seed: int, download: bo
     if isinstance(model, Path) or arch is not None or path.is_file():
         return _from_file(path, arch, size)
     entry = find_entry(text)
-    weights = get_weights(entry, download=download, root=root)
     tag = entry.hub.partition(".")[2] if entry.hub else ""
     architecture = f"{entry.architecture}.{tag}" if tag else entry.architecture
-    preprocessing = _default_preprocessing(architecture, entry.options, size)
+    with torch.device("meta"):
+        module, preprocessing = build(architecture, entry.options, size)
+    shape_of(module, entry.name, preprocessing.size)  # what is no ViT is told before a download is suggested
+    weights = get_weights(entry, download=download, root=root)
     if entry.normalisation:
         preprocessing = Preprocessing(preprocessing.size, *entry.normalisation)
     described: dict[str, Any] = {"options": dict(entry.options), "size": size, "weights": weights}

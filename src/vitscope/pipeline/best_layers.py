@@ -95,6 +95,7 @@ class BestLayers:
                 "protocol": column.protocol,
                 "score": column.score,
                 "best_layer": cell.layer,
+                "unit": "fraction",  # also of scores that tables for people show in per cent
                 "value": cell.value,
                 "ci_low": cell.low,
                 "ci_high": cell.high,

@@ -52,6 +52,14 @@ class ModelEntry(Strict):
     )
     step: Annotated[int, Field(strict=True, ge=0)] | None = Field(None, description="Of a model of a series")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _both_words(cls, values: Any) -> Any:
+        """`architecture`, as model cards have it, is `arch` too."""
+        if isinstance(values, dict) and "architecture" in values and "arch" not in values:
+            return {"arch" if key == "architecture" else key: value for key, value in values.items()}
+        return values
+
     @model_validator(mode="after")
     def _file_needs_architecture(self) -> ModelEntry:
         if self.series is not None and "*" in self.series and (self.weights is not None or self.step is not None):
