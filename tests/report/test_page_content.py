@@ -6,6 +6,7 @@ import base64
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ import torch
 
 from tests.report.constructed import MODELS, outcome
 from tests.report.constructed_attention import Shape
-from vitscope.core.results import Coverage, Results
+from vitscope.core.results import Coverage, Label, Results, tidy
 from vitscope.findings.outcome import StudyOutcome
 from vitscope.report.page import write_page
 from vitscope.report.page.maps import aligned_reach, crop, decode, encode, pooled, pooling_factor
@@ -173,3 +174,13 @@ def test_nothing_at_all_is_said_plainly() -> None:
     page = gather(StudyOutcome(Results(title="empty")))
     assert page.subtitle == "This study has no results yet."
     assert page.findings == "No finding was checked in this study."
+
+
+def test_saliency_stands_beside_taking_every_patch_for_the_object() -> None:
+    study = outcome(TINY, {"FS": "fs", "DINO": "dino"})
+    label = Label("FS", "fs", "menagerie", "p")
+    study.results.extend([tidy(label, "object_share", torch.tensor(0.31), axes=())])
+    found = gather(study).data["curves"]["saliency"]["measures"]["saliency_merged"]
+    assert (found["line"], found["lineTitle"]) == (pytest.approx(0.31), "all patches")
+    study.results.extend([tidy(replace(label, dataset="other"), "object_share", torch.tensor(0.5), axes=())])
+    assert gather(study).data["curves"]["saliency"]["measures"]["saliency_merged"]["line"] is None  # not one for all

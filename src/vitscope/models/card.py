@@ -37,6 +37,17 @@ def shown_text(text: str) -> str:
     return text
 
 
+def renamed(values: Any, other: str, word: str) -> Any:
+    """Settings in which another name of one of them is replaced, unless both are there.
+
+    >>> renamed({"arch": "vit"}, "arch", "architecture")
+    {'architecture': 'vit'}
+    """
+    if not isinstance(values, dict) or word in values:
+        return values
+    return {word if key == other else key: value for key, value in values.items()}
+
+
 # Figures, tables and file names are made of it.
 Title = Annotated[str, Field(max_length=200), AfterValidator(shown_text)]
 
@@ -71,9 +82,7 @@ class ModelCard(BaseModel):
     @classmethod
     def _both_words(cls, values: Any) -> Any:
         """`arch`, as study files and commands have it, is `architecture` too."""
-        if isinstance(values, dict) and "arch" in values and "architecture" not in values:
-            return {"architecture" if key == "arch" else key: value for key, value in values.items()}
-        return values
+        return renamed(values, "arch", "architecture")
 
     @field_validator("weights")
     @classmethod

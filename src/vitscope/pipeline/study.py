@@ -16,7 +16,7 @@ from vitscope.core.reading import read_toml, user_path
 from vitscope.data.dataset import Dataset
 from vitscope.data.official import official
 from vitscope.data.openers import OPENERS
-from vitscope.models.card import Pixels, shown_text
+from vitscope.models.card import Pixels, renamed, shown_text
 from vitscope.models.spec import Spec, distinct, resolve, untrained_twins
 from vitscope.pipeline.registry import ANALYSES, default_analyses, in_protocols
 
@@ -56,9 +56,7 @@ class ModelEntry(Strict):
     @classmethod
     def _both_words(cls, values: Any) -> Any:
         """`architecture`, as model cards have it, is `arch` too."""
-        if isinstance(values, dict) and "architecture" in values and "arch" not in values:
-            return {"arch" if key == "architecture" else key: value for key, value in values.items()}
-        return values
+        return renamed(values, "architecture", "arch")
 
     @model_validator(mode="after")
     def _file_needs_architecture(self) -> ModelEntry:

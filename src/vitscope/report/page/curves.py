@@ -39,6 +39,7 @@ class CurveChart:
     variants: Mapping[str, str] = field(default_factory=lambda: NO_VARIANTS)
     chance: Mapping[str, str] = field(default_factory=lambda: NO_VARIANTS)  # measure -> what chance gives, as a measure
     band: str = "band: 95 % interval"
+    floor: tuple[str, str] | None = None  # a measure without layers that no network is needed for, and its name
 
 
 def curve_data(chart: CurveChart, table: pl.DataFrame, models: Sequence[PageModel]) -> dict[str, Any] | None:
@@ -51,7 +52,7 @@ def curve_data(chart: CurveChart, table: pl.DataFrame, models: Sequence[PageMode
         "key": chart.key,
         "title": chart.title,
         "band": chart.band,
-        "measures": {measure: _about(chart.measures[measure]) for measure in present},
+        "measures": {measure: _about(chart.measures[measure]) | _floor(chart, table) for measure in present},
         "variants": _ordered(chart, rows),
         "series": [one for measure in present for one in _series(rows, measure, models)],
         "chance": [
@@ -61,6 +62,16 @@ def curve_data(chart: CurveChart, table: pl.DataFrame, models: Sequence[PageMode
             for one in _series(table, chance, models)
         ],
     }
+
+
+def _floor(chart: CurveChart, table: pl.DataFrame) -> dict[str, Any]:
+    """The line of what no network is needed for, if it is one for the whole chart."""
+    if chart.floor is None:
+        return {}
+    rows = table.filter(pl.col("measure") == chart.floor[0])
+    if rows["dataset"].n_unique() != 1:
+        return {}
+    return {"line": rounded(float(rows["value"].mean())), "lineTitle": chart.floor[1]}  # type: ignore[arg-type]
 
 
 def _about(measure: Measure) -> dict[str, Any]:
