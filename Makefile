@@ -3,20 +3,23 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# What is installed: the releases that are tested, or with constraints-min.txt the oldest that are allowed.
+CONSTRAINTS ?= constraints.txt
 READY := $(VENV)/.ready
 READY_TESTS := $(VENV)/.ready-tests
 READY_SLOW := $(VENV)/.ready-slow
+READY_DOCS := $(VENV)/.ready-docs
 
-.PHONY: help setup demo explorer-page test test-slow lint format bench bench-check zoo clean
+.PHONY: help setup demo explorer-page test test-slow lint format docs wheel bench bench-check zoo clean
 
 help:  ## say what there is
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # Rebuilt only when the requirements change: what running needs, and on top of it what tests need and what Ray's need.
 # torch is constrained to a build that pip finds without CUDA packages.
-INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
+INSTALL := $(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS)
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml $(CONSTRAINTS)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) setuptools
 	$(INSTALL) --no-build-isolation --editable '.[explore]'
@@ -28,6 +31,10 @@ $(READY_TESTS): $(READY)
 
 $(READY_SLOW): $(READY_TESTS)
 	$(INSTALL) --no-build-isolation --editable '.[dev,ray]'
+	touch $@
+
+$(READY_DOCS): $(READY)
+	$(INSTALL) --no-build-isolation --editable '.[docs]'
 	touch $@
 
 setup: $(READY_TESTS)  ## create the virtual environment, with what developers need
@@ -56,6 +63,12 @@ format: $(READY_TESTS)  ## put the source in the house style
 explorer-page: $(READY)  ## write docs/explorer.html anew: the zoo, running in a browser alone
 	$(BIN)/vitscope explore --export docs/explorer.html
 
+docs: $(READY_DOCS)  ## the site, in site/; a warning is an error
+	$(BIN)/mkdocs build --strict --quiet
+
+wheel: $(READY_TESTS)  ## what people install, in dist/
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+
 bench: $(READY_TESTS)  ## speed and memory, as ratios to a bare forward pass in one run
 	$(BIN)/python -m benchmarks $(SUITES)
 
@@ -82,4 +95,4 @@ $(SHIPPED): zoo-ship-%:
 	$(ZOO) ship --only $*
 
 clean:  ## remove what was built, but no results
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -6,6 +6,7 @@ import inspect
 import pickle
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import timm.models
@@ -30,10 +31,13 @@ FIRST = {  # what we use, and the release that brought it, as seen in the releas
 }
 
 
+def project() -> dict[str, Any]:
+    return dict(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"])
+
+
 def requirements() -> dict[str, Requirement]:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = [line for lines in project["optional-dependencies"].values() for line in lines]
-    return {found.name.lower(): found for found in map(Requirement, [*project["dependencies"], *extras])}
+    extras = [line for lines in project()["optional-dependencies"].values() for line in lines]
+    return {found.name.lower(): found for found in map(Requirement, [*project()["dependencies"], *extras])}
 
 
 def minimum(requirement: Requirement) -> Version:
