@@ -34,6 +34,7 @@ _HOMES = {  # what is imported when it is asked for, so that `vitscope --help` n
     "vitscope.features.objects": ("Objects",),
     "vitscope.features.pictures": ("Pictures",),
     "vitscope.features.token_analysis": ("Tokens",),
+    "vitscope.teaching.probe": ("watch",),
     "vitscope.tasks.knn": ("Knn",),
     "vitscope.tasks.linear_probe": ("Probe",),
     "vitscope.tasks.retrieval": ("Retrieval",),
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
     from vitscope.tasks.robustness import Robustness as Robustness
     from vitscope.tasks.segmentation import Segmentation as Segmentation
     from vitscope.tasks.video_segmentation import Video as Video
+    from vitscope.teaching.probe import watch as watch
 
 
 def __getattr__(name: str) -> Any:

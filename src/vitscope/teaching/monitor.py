@@ -63,9 +63,10 @@ class Monitor:
         return {name: LayerScores(scores(name, "cls"), scores(name, "mean") or []) for name in self.tests}
 
 
-def listed(images: Tensor, labels: Tensor) -> SampleList:
-    """Images in memory as a list like any other. images: uint8 (n, 3, h, w); labels: int64 (n,)."""
+def listed(images: Tensor, labels: Tensor | None) -> SampleList:
+    """Images in memory as a list like any other. images: uint8 (n, 3, h, w); labels: int64 (n,), or None."""
     pixels = images.permute(0, 2, 3, 1).contiguous().numpy()
-    known = enumerate(zip(pixels, labels.tolist(), strict=True))
+    known = enumerate(zip(pixels, [None] * len(images) if labels is None else labels.tolist(), strict=True))
     samples = [PixelSample(str(i), Path(str(i)), label, pixels=image) for i, (image, label) in known]
-    return SampleList(samples, classes=[str(label) for label in range(int(torch.max(labels)) + 1)])
+    classes = 0 if labels is None else int(torch.max(labels)) + 1
+    return SampleList(samples, classes=[str(label) for label in range(classes)])
