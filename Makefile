@@ -63,7 +63,14 @@ format: $(READY_TESTS)  ## put the source in the house style
 explorer-page: $(READY)  ## write docs/explorer.html anew: the zoo, running in a browser alone
 	$(BIN)/vitscope explore --export docs/explorer.html
 
+# Two pages of vitscope's own are part of it: the demo's, and the explorer with networks that run in the page.
+docs: export SITE_PAGES := runs/site
+docs: export NO_MKDOCS_2_WARNING := 1
 docs: $(READY_DOCS)  ## the site, in site/; a warning is an error
+	$(BIN)/vitscope demo --out runs/demo
+	mkdir -p $(SITE_PAGES)
+	cp runs/demo/report.html $(SITE_PAGES)/demo.html
+	$(BIN)/vitscope explore --export $(SITE_PAGES)/explorer.html
 	$(BIN)/mkdocs build --strict --quiet
 
 wheel: $(READY_TESTS)  ## what people install, in dist/
