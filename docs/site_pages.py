@@ -108,8 +108,8 @@ def findings_page() -> str:
     lines = [
         *("# Findings", ""),
         "Findings F are the paper's, findings N came since. Each is judged on the models and images of a study: it "
-        "holds, it does not, or it cannot be tested there; the page of a study says which, with the numbers that decided. On "
-        "trained networks: [real networks](real-networks.md).",
+        "holds, it does not, or it cannot be tested there; the page of a study says which, with the numbers that "
+        "decided. On trained networks: [real networks](real-networks.md).",
         "",
     ]
     for claim in CLAIMS:

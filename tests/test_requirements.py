@@ -51,9 +51,21 @@ def test_the_minimum_has_what_is_used(name: str) -> None:
 
 
 def test_what_is_tested_with_satisfies_what_is_declared() -> None:
-    pinned = dict(line.lower().split("==") for line in (ROOT / "constraints.txt").read_text().split())
-    wrong = [str(r) for name, r in requirements().items() if name in pinned and pinned[name] not in r.specifier]
+    pins = map(Requirement, (ROOT / "constraints.txt").read_text().splitlines())  # some for Python 3.10 alone
+    wrong = [
+        f"{pin} for {asked}"
+        for pin in pins
+        if (asked := requirements().get(pin.name.lower())) and str(pin.specifier).lstrip("=") not in asked.specifier
+    ]
     assert not wrong
+
+
+def test_the_oldest_are_the_declared_minima() -> None:
+    lines = [line for line in (ROOT / "constraints-min.txt").read_text().splitlines() if not line.startswith("#")]
+    oldest = {pin.name.lower(): str(pin.specifier).lstrip("=") for pin in map(Requirement, lines)}
+    running = {Requirement(line).name.lower() for line in project()["dependencies"]} - {"tomli"}  # of Python 3.10
+    assert running <= oldest.keys()
+    assert {name: minimum(requirements()[name]) for name in oldest} == {n: Version(v) for n, v in oldest.items()}
 
 
 def test_muon_is_there() -> None:
