@@ -17,6 +17,7 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 from vitscope.core.analysis import Analysis, Measure
 from vitscope.findings import CLAIMS
@@ -77,7 +78,7 @@ def measure_page(kind: type[Analysis], measure: Measure, notes: Notes) -> str:
     elif kind.has_protocols():
         lines += [f"`paper` and `corrected` (the default), as for all of {kind.title}; see below.", ""]
     else:
-        lines += ["One: the published code has no trap here, or does not measure it.", ""]
+        lines += ["One, `corrected`: the published code has no trap here, or does not measure it.", ""]
     if notes.reference:
         lines += ["## Reference", "", notes.reference, ""]
     lines += [
@@ -145,3 +146,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             raise PluginError(f"there is no {folder / name}: `make docs` writes it with `{command}`")
         files.append(File.generated(config, f"pages/{name}", abs_src_path=str((folder / name).resolve())))
     return files
+
+
+def on_page_content(html: str, page: Page, **_: Any) -> str:
+    """Docstrings of the house name an argument per line; in the reference each gets its line too."""
+    if page.file.src_uri != "api.md":
+        return html
+    argument = re.compile(r"(?:(?<=<p>)|\n) *([a-z_]+(?:, [a-z_]+)*): ")
+    return re.sub(r"<p>.*?</p>", lambda found: argument.sub(r"<br><b>\1</b>: ", found[0]), html, flags=re.DOTALL)
