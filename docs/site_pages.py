@@ -152,5 +152,5 @@ def on_page_content(html: str, page: Page, **_: Any) -> str:
     """Docstrings of the house name an argument per line; in the reference each gets its line too."""
     if page.file.src_uri != "api.md":
         return html
-    argument = re.compile(r"(?:(?<=<p>)|\n) *([a-z_]+(?:, [a-z_]+)*): ")
+    argument = re.compile(r"\n *([a-z_]+(?:, [a-z_]+)*): ")
     return re.sub(r"<p>.*?</p>", lambda found: argument.sub(r"<br><b>\1</b>: ", found[0]), html, flags=re.DOTALL)

@@ -23,7 +23,7 @@ def others(annotation: Any, value: Any) -> list[Any]:
     if annotation is int:
         return [value + 1]
     if annotation is float:
-        return [value / 2]
+        return [value / 2]  # a share stays one
     if annotation == int | None:
         return [256, 257]
     if get_origin(annotation) is tuple:
