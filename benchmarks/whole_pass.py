@@ -98,7 +98,7 @@ class Operations(TorchDispatchMode):
     """Counts what a device would be asked to do."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.count = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
