@@ -175,7 +175,7 @@ def undefined(name: str, value: Tensor, shown: Shown, kind: str, blocks: float) 
         return everywhere  # what does not vary is like nothing
     if part in ("low", "high") and blocks < BOOTSTRAP_FROM:  # too few to resample
         return everywhere
-    if measure in ("corloc", "mask_iou"):  # nothing to discover where there is no object
+    if measure in ("corloc", "mask_iou", "whole"):  # nothing to discover where there is no object
         nowhere[[not annotations.coverage.any() for annotations in shown.annotations]] = True
     if measure in ("shared", "shared_mean") and kind == "a single image":  # nobody to share with
         return everywhere

@@ -451,9 +451,13 @@ def discovery(shown: Shown, rows: Sequence[int], tau: float, whole: bool) -> Num
     """By the generalised eigenproblem itself, a flood fill, and sets of pixels."""
     layout = shown.shape.layout
     found = torch.full((2, len(rows), shown.shape.depth), torch.nan, dtype=torch.float64)
+    everything = torch.full((len(rows),), torch.nan, dtype=torch.float64)
+    pixels = CELL * layout.grid[0] * CELL * layout.grid[1]
     for n, row in enumerate(rows):
         objects = [{tuple(p) for p in (one >= 128).nonzero().tolist()} for one in shown.annotations[row].coverage]
         objects = [one for one in ([set().union(*objects)] if whole else objects) if one]
+        if objects:  # the box of the whole image against each box inside it
+            everything[n] = float(max(len(_box(one)) for one in objects) / pixels >= 0.5)
         for layer in range(shown.shape.depth if objects else 0):
             x = shown.tokens[row, layer, layout.prefix :].double().numpy()
             x = x / np.linalg.norm(x, axis=1, keepdims=True)
@@ -477,7 +481,7 @@ def discovery(shown: Shown, rows: Sequence[int], tau: float, whole: bool) -> Num
             overlaps = [len(_box(mask) & _box(one)) / len(_box(mask) | _box(one)) for one in objects]
             found[0, n, layer] = float(max(overlaps) >= 0.5)
             found[1, n, layer] = max(len(mask & one) / len(mask | one) for one in objects)
-    return {"corloc": found[0], "mask_iou": found[1]}
+    return {"corloc": found[0], "mask_iou": found[1], "whole": everything}
 
 
 def _box(pixels: set[tuple[int, ...]]) -> set[tuple[int, int]]:

@@ -183,8 +183,8 @@ def test_checkpoints_are_set_aside_and_only_the_newest_kept(folder: Path, tmp_pa
 def test_what_is_kept_is_a_series(folder: Path, tmp_path: Path) -> None:
     teach("fs", folder, out=tmp_path / "run", save_every=3, **SMALL)
     data = {"images": {"path": str(folder)}}
-    study = parse_study({"title": "t", "models": [{"name": "a", "series": "run/step-*.toml"}], "data": data}, tmp_path)
-    specs = study.specs()
+    models = [{"name": "a", "series": "run/step-*.toml"}]
+    specs = parse_study({"title": "t", "models": models, "data": data, "baselines": False}, tmp_path).specs()
     assert [spec.title for spec in specs] == ["a @ 3", "a @ 6", "a @ 9"]
     assert len({spec.load().weights_digest for spec in specs}) == 3
 
