@@ -93,7 +93,7 @@ def test_points_are_read_off_the_table() -> None:
 
 def test_a_study_of_a_series_has_its_chapter(run: Path) -> None:
     text = (
-        'title = "t"\nout = "out"\nanalyses = ["tokens", "features"]\n[[models]]\nname = "mine"\n'
+        'title = "t"\nout = "out"\nbaselines = false\nanalyses = ["tokens", "features"]\n[[models]]\nname = "mine"\n'
         'arch = "vit_tiny_patch16_224"\nsize = 32\nseries = "run/epoch-*.safetensors"\n[data.images]\npath = "photos"\n'
     )
     (run / "s.toml").write_text(text)

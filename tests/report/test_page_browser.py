@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from importlib import resources
 
 import pytest
@@ -13,13 +14,17 @@ from tests.report.conftest import Opener
 
 def hover_layer(page: Page, chart: Locator, layer: int) -> str:
     """Put the pointer above a layer's number on a chart of curves; returns what the tooltip says."""
-    chart.scroll_into_view_if_needed()
-    tick = chart.locator("text[text-anchor=middle]").filter(has_text=re.compile(f"^{layer}$")).bounding_box()
-    box = chart.bounding_box()
-    assert tick
-    assert box
-    page.mouse.move(tick["x"] + tick["width"] / 2, box["y"] + 0.72 * box["height"])
     tooltip = page.locator("#tooltip")
+    for nudge in range(5):  # the page may still be laying itself out while the pointer comes
+        chart.scroll_into_view_if_needed()
+        tick = chart.locator("text[text-anchor=middle]").filter(has_text=re.compile(f"^{layer}$")).bounding_box()
+        box = chart.bounding_box()
+        assert tick
+        assert box
+        page.mouse.move(tick["x"] + tick["width"] / 2 + nudge, box["y"] + 0.72 * box["height"])
+        with suppress(AssertionError):
+            expect(tooltip).to_be_visible(timeout=1000)
+            break
     expect(tooltip).to_be_visible()
     return tooltip.inner_text()
 
@@ -57,11 +62,10 @@ def test_isolating_a_teaching_fades_all_others_everywhere(open_page: Opener) -> 
     page.get_by_role("button", name="DINO").first.click()
     for place in ("#overview", "#chart-distance", "#chart-kinds", "#chart-views", "#atlas", "#chart-similarity",
                   "#chart-depth", "#chart-spaces", "#chart-table", "#chart-tasks"):  # fmt: skip
-        shown = page.locator(f"{place} [data-model='2']")
-        others = page.locator(f"{place} [data-model]:not([data-model='2'])")
-        assert shown.count() > 0, place
-        assert page.locator(f"{place} [data-model='2'].away").count() == 0, place
-        assert page.locator(f"{place} [data-model].away").count() == others.count() > 0, place
+        expect(page.locator(f"{place} [data-model='2']")).not_to_have_count(0)
+        expect(page.locator(f"{place} [data-model='2'].away")).to_have_count(0)
+        expect(page.locator(f"{place} [data-model].away")).not_to_have_count(0)
+        expect(page.locator(f"{place} [data-model]:not([data-model='2']):not(.away)")).to_have_count(0)
     told = hover_layer(page, page.locator("[data-task='0'] svg"), 12)
     assert "DINO" in told
     assert "CLIP" not in told

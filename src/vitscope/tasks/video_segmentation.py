@@ -378,7 +378,7 @@ def snapshot_frames(length: int) -> list[int]:
 def _small(masks: np.ndarray) -> np.ndarray:
     """(L, H, W) thinned out to at most `WIDEST` pixels across."""
     step = max(1, -(-max(masks.shape[1:]) // WIDEST))
-    return np.ascontiguousarray(masks[:, ::step, ::step])
+    return masks[:, ::step, ::step].copy()
 
 
 def as_png(mask: np.ndarray) -> bytes:
