@@ -378,7 +378,8 @@ def snapshot_frames(length: int) -> list[int]:
 def _small(masks: np.ndarray) -> np.ndarray:
     """(L, H, W) thinned out to at most `WIDEST` pixels across."""
     step = max(1, -(-max(masks.shape[1:]) // WIDEST))
-    return masks[:, ::step, ::step].copy()
+    small: np.ndarray = masks[:, ::step, ::step].copy()  # of its own: what is decoded may not be written to
+    return small
 
 
 def as_png(mask: np.ndarray) -> bytes:
