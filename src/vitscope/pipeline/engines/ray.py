@@ -7,7 +7,6 @@ without it one is started on this machine, for this machine only, and stopped at
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,13 +81,20 @@ def prove_sight(ray: Any, plan: Plan, store: Store) -> None:
     """Every node must see the store, the weights and the data, at the same paths; the first that does not is told."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+    def missing_of(paths: list[str]) -> tuple[str, list[str]]:
+        """Sent by value, as a function within a function is: a node looks without importing this package first."""
+        import socket
+        from pathlib import Path
+
+        return socket.gethostname(), [path for path in paths if not Path(path).exists()]
+
     wanted = [
         store.root / MARK,
         *(spec.weights for spec in plan.models if spec.weights is not None),
         *_first_files(plan),
     ]
     paths = [str(Path(path).absolute()) for path in wanted]
-    look = ray.remote(num_cpus=0, max_retries=1)(_missing)
+    look = ray.remote(num_cpus=0, max_retries=1)(missing_of)
     asked = {}
     for node in ray.nodes():
         if node["Alive"]:
@@ -116,10 +122,6 @@ def _first_files(plan: Plan) -> list[Path]:
                 found.append(samples[0].path)
         found += [sequence.frames[0] for sequence in getattr(dataset, "sequences", ())[:1]]
     return found
-
-
-def _missing(paths: list[str]) -> tuple[str, list[str]]:
-    return socket.gethostname(), [path for path in paths if not Path(path).exists()]
 
 
 class Actors:
