@@ -26,7 +26,8 @@ def set_up_browser() -> str | None:
     root = os.geteuid() == 0
     if (found := find_browser()) is None and root and shutil.which("apt-get"):
         _try(["apt-get", "update", "-qq"])
-        _try(["apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium"])
+        wait = ["-o", "DPkg::Lock::Timeout=300"]  # somebody else may be installing: a fresh machine often does
+        _try(["apt-get", *wait, "install", "-y", "-qq", "--no-install-recommends", "chromium"])
         found = find_browser()
     if found is None:
         _try([sys.executable, "-m", "playwright", "install", *(["--with-deps"] if root else []), "chromium"])

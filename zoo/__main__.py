@@ -1,4 +1,4 @@
-"""`python -m zoo`, from the root of the repository: train, status, ship, exam."""
+"""`python -m zoo`, from the root of the repository: train, pilot, status, ship, exam."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ import zoo
 from vitscope.core.errors import VitscopeError
 from zoo.driver import status, train
 from zoo.exam.command import exam
+from zoo.pilots import pilot
 from zoo.shipping import ship
 
 app = App(help=zoo.__doc__, help_format="plaintext")
-for command in (train, status, ship, exam):
+for command in (train, pilot, status, ship, exam):
     app.command(command)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fcntl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -109,6 +109,7 @@ def open_run(
     images: StoredImages,
     schedule: Schedule,
     *,
+    options: Mapping[str, Any] = OPTIONS,
     watch: Monitor | None = None,
     on_point: Callable[[Point], None] | None = None,
 ) -> Run:
@@ -119,7 +120,7 @@ def open_run(
     points = max(1, 6400 // course.batch)  # steps between points of the learning curve
     return Run(
         folder,
-        create_teacher(teacher, ARCHITECTURE, OPTIONS, images, seed=course.seed, recipe=recipe),
+        create_teacher(teacher, ARCHITECTURE, options, images, seed=course.seed, recipe=recipe),
         images,
         schedule,
         Settings(
@@ -131,7 +132,7 @@ def open_run(
         identity={
             "teacher": teacher,
             "architecture": ARCHITECTURE,
-            "options": OPTIONS,
+            "options": dict(options),
             "data": images.digest,
             "batch": course.batch,
             "seed": course.seed,
