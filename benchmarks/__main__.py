@@ -33,6 +33,7 @@ SUITES = (
     "features",
     "same_pass",
     "tasks",
+    "teaching",
     "engines",
     "scale",
 )  # modules of this folder with `rows(quick)`

@@ -16,7 +16,7 @@ from vitscope.data.preprocessing import Preprocessing
 from vitscope.models.backbone import Backbone
 from vitscope.teaching.teachers.base import Lesson
 from vitscope.teaching.teachers.registry import TEACHERS, create_teacher, recipe_for
-from vitscope.teaching.vit import Tokens, create_encoder, run_blocks, summary, tokens_of
+from vitscope.teaching.vit import MLP, Tokens, blockwise, create_encoder, run_blocks, summary, tokens_of
 
 
 @pytest.fixture
@@ -33,6 +33,17 @@ def test_the_quick_way_computes_what_timm_does(changes: dict[str, Any]) -> None:
     images = torch.rand(3, 3, 16, 16)
     torch.testing.assert_close(run_blocks(vit, tokens_of(vit, vit.patch_embed(images))), vit.forward_features(images))
     torch.testing.assert_close(summary(vit, images), vit(images))
+
+
+@pytest.mark.parametrize("fitting", [1, 2, 100])
+def test_a_few_images_at_a_time_are_the_same(rotary: Any, fitting: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = tokens_of(rotary, rotary.patch_embed(torch.rand(5, 3, 16, 16)))
+    some = whole.keep(torch.rand(5, whole.x.shape[1] - whole.prefix).argsort(1)[:, :3])  # each image has its own
+    wanted = [rotary.norm([*blockwise(rotary, tokens)][-1]) for tokens in (whole, some)]
+    monkeypatch.setattr("vitscope.teaching.vit.CACHE", fitting * MLP * some.x[0].numel() * 4)
+    assert len(some.parts()) == {1: 5, 2: 3, 100: 1}[fitting]
+    for tokens, expected in zip((whole, some), wanted, strict=True):
+        torch.testing.assert_close(run_blocks(rotary, tokens), expected)
 
 
 def test_gradients_are_timms(rotary: Any) -> None:
