@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from vitscope.commands.options import Limit, ModelOptions, RunOptions
-from vitscope.core.errors import VitscopeError
+from vitscope.core.errors import VitscopeError, shorten
 from vitscope.core.say import say
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def heads(
     from vitscope.report.style import save_figure, styled
 
     if kind is not None and kind not in KINDS:
-        raise VitscopeError(f"there is no kind of head '{kind}': there is {', '.join(KINDS)}")
+        raise VitscopeError(f"there is no kind of head '{shorten(kind, 60)}': there is {', '.join(KINDS)}")
     if against is not None and (len(against) % 2 or not against):
         raise VitscopeError(f"--against takes two measures at a time, not {len(against)}")
     results = _results(what, images, limit, out, model_options, run_options)
