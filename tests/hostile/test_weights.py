@@ -18,7 +18,8 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from tests.hostile.campaign import Case, campaign
-from tests.support.hostile import changed_bytes, changed_value, json_text
+from tests.models.checkpoints import conftest as formats
+from tests.support.hostile import changed_bytes, changed_value, evil_value, json_text
 from tests.support.weights import augreg_arrays
 from vitscope.data.safe_pickle import Numbers, read_plain_pickle
 from vitscope.models.checkpoints import load_checkpoint
@@ -149,28 +150,65 @@ def npz_weights(root: Path) -> Case:
     return case
 
 
+# One tensor as what it should not be: only floating-point numbers, finite and of the right shape, are weights.
+ODD: dict[str, Callable[[torch.Tensor], Any]] = {
+    **{str(kind): (lambda t, kind=kind: t.to(kind)) for kind in (torch.int8, torch.uint8, torch.int64, torch.bool)},
+    **{str(kind): (lambda t, kind=kind: t.to(kind)) for kind in (torch.complex64, torch.float8_e4m3fn)},
+    "sparse": lambda t: t.to_sparse(),
+    "meta": lambda t: t.to("meta"),
+    "nan": lambda t: t * math.nan,
+    "infinite": lambda t: t / 0,
+    "shape": lambda t: t[None],
+    "empty": lambda t: t[:0],
+    "text": lambda t: "weights",
+    "expanded": lambda t: torch.zeros(1).expand(1 << 40),
+}
+
+
 def odd_tensors(root: Path) -> Case:
-    """State dicts in which one tensor is of another kind: only floating-point numbers are weights."""
     module, path = tiny(), root / "weights.pth"
     state = module.state_dict()
-    kinds: dict[str, Callable[[torch.Tensor], Any]] = {
-        **{str(kind): (lambda t, kind=kind: t.to(kind)) for kind in (torch.int8, torch.uint8, torch.int64, torch.bool)},
-        **{str(kind): (lambda t, kind=kind: t.to(kind)) for kind in (torch.complex64, torch.float8_e4m3fn)},
-        "sparse": lambda t: t.to_sparse(),
-        "meta": lambda t: t.to("meta"),
-        "nan": lambda t: t * math.nan,
-        "infinite": lambda t: t / 0,
-        "shape": lambda t: t[None],
-        "empty": lambda t: t[:0],
-        "text": lambda t: "weights",
-        "expanded": lambda t: torch.zeros(1).expand(1 << 40),
-    }
 
     def case(random: Random) -> None:
-        name, kind = random.choice(list(state)), random.choice(list(kinds))
-        torch.save({**state, name: kinds[kind](state[name])}, path)
+        name, kind = random.choice(list(state)), random.choice(list(ODD))
+        torch.save({**state, name: ODD[kind](state[name])}, path)
         load_checkpoint(module, path)
         raise AssertionError(f"{name} was taken as {kind}")
+
+    return case
+
+
+def official_files(root: Path) -> Case:
+    """Files as the projects save them, with one thing in them odd or missing: heads and optimisers do not matter."""
+    vit, clip, dinov2 = "vit_base_patch16_224", "vit_base_patch16_clip_quickgelu_224", "vit_base_patch14_dinov2"
+    makers: tuple[tuple[str, Callable[[dict[str, torch.Tensor]], Any]], ...] = (
+        (vit, formats.dino_training_file),
+        (vit, formats.moco_training_file),
+        (clip, formats.clip_image_tower),
+        (clip, lambda state: formats.clip_full(state, archive=False)),
+        (dinov2, formats.dinov2_official),
+    )
+    files = []
+    for architecture, make in makers:
+        module = formats.randomised(formats.tiny(architecture))
+        state = {name: value.clone() for name, value in module.state_dict().items()}
+        files.append((module, state, make(state)))
+
+    def odd(value: Any, random: Random) -> Any:
+        if not isinstance(value, dict) or not value:
+            return ODD[random.choice(list(ODD))](value) if isinstance(value, torch.Tensor) else evil_value(random)
+        key = random.choice(list(value))
+        rest = {name: inner for name, inner in value.items() if name != key}
+        if random.random() < 0.1 and not isinstance(value[key], dict):  # without its teacher, DINO's student is right
+            return rest
+        return {**rest, key: odd(value[key], random)}
+
+    def case(random: Random) -> None:
+        module, state, file = random.choice(files)
+        torch.save(odd(file, random), root / "weights.pth")
+        load_checkpoint(module, root / "weights.pth")
+        for name, value in module.state_dict().items():
+            assert torch.allclose(value, state[name], atol=1e-3, rtol=1e-3), name  # CLIP's are of half precision
 
     return case
 
@@ -208,5 +246,6 @@ test_some_cases, test_many_cases = campaign(
     torchscript_weights,
     npz_weights,
     odd_tensors,
+    official_files,
     pickles,
 )

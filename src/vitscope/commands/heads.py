@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from vitscope.commands.options import Limit, ModelOptions, RunOptions
 from vitscope.core.errors import VitscopeError, shorten
+from vitscope.core.reading import path_problem
 from vitscope.core.say import say
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def _results(
 
     if not what:
         raise VitscopeError("name a finished run, or a model with --images DIR")
-    runs = [name for name in what if (Path(name) / "provenance.json").is_file()]
+    runs = [name for name in what if not path_problem(name) and (Path(name) / "provenance.json").is_file()]
     models = [name for name in what if name not in runs]
     found = Results()
     for run in runs:

@@ -211,7 +211,10 @@ class Run:
             with path.open("w" if anew else "a", encoding="utf-8") as file:
                 file.write(lines)
         except OSError as error:
-            raise VitscopeError(f"could not write {path}: {error.strerror}; the last checkpoint stays") from error
+            raise VitscopeError(
+                f"could not write {path}: {error.strerror}: make room and run the same command again; the last "
+                "checkpoint stays"
+            ) from error
 
     # -- checkpoints ------------------------------------------------------------------------------------------------
 

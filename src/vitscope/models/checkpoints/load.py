@@ -55,7 +55,7 @@ def _fitted(module: nn.Module, path: Path) -> tuple[Fitted, LoadReport]:
     except BadCheckpoint as error:
         raise BadCheckpoint(f"{path}: {error}") from error
     except STRANGE as error:  # tensors of shapes that no converter foresaw
-        raise BadCheckpoint(f"{path}: its tensors are not of the shapes that they should be: {reason(error)}") from error
+        raise BadCheckpoint(f"{path}: its tensors do not have the shapes of such a file: {reason(error)}") from error
     return fitted, LoadReport(
         family=converted.family,
         used=tuple(sorted(fitted.state)),
