@@ -20,6 +20,7 @@ from torch import Tensor
 
 import vitscope._torchvision  # noqa: F401  (makes timm importable)
 from tests.browser import MISSING
+from tests.hostile.campaign import COUNTS, summary
 from vitscope.core.statistic import Statistic
 from vitscope.data.batches import Batch
 
@@ -28,11 +29,17 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Page tests that no browser could run must not be overlooked in a green run."""
+    """Page tests that no browser could run must not be overlooked in a green run; and what hostile files came to."""
     skipped = [report for report in terminalreporter.getreports("skipped") if MISSING in str(report.longrepr)]
     if skipped:
         terminalreporter.section("THE PAGE WAS NOT TESTED", sep="!", red=True, bold=True)
         terminalreporter.line(f"{len(skipped)} tests were skipped: {MISSING}", red=True, bold=True)
+    reports = [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]
+    counts = [found for report in reports for name, found in report.user_properties if name == COUNTS]
+    if counts:
+        terminalreporter.section("hostile files")
+        for line in summary(counts):
+            terminalreporter.line(line)
 
 
 @pytest.fixture

@@ -116,7 +116,7 @@ def _tell(error: BaseException) -> int:
     if isinstance(error, VitscopeError):
         return _error(str(error), 2)
     if isinstance(error, CycloptsError):
-        _error(shorten(" ".join(str(error).split()), SAID), 2)
+        _error(shorten(_complaint(error), SAID), 2)
         say("`vitscope --help` and `vitscope COMMAND --help` say what there is.", to_errors=True)
         return 2
     if isinstance(error, OSError) and error.errno in FULL:
@@ -129,6 +129,15 @@ def _tell(error: BaseException) -> int:
         said = " ".join(str(error).split())
         why = f"something unexpected happened: {type(error).__name__}" + (f": {shorten(said, SAID)}" if said else "")
     return _error(f"{why} ({TRACEBACK} shows where; what was written stays)", 1)
+
+
+def _complaint(error: CycloptsError) -> str:
+    """What is wrong with what was typed; of a setting that pydantic refuses, its name and the reason alone."""
+    errors = getattr(error.__cause__, "errors", None)
+    if errors is None:
+        return " ".join(str(error).split())
+    first = errors()[0]
+    return f"--{'.'.join(map(str, first['loc'])).replace('_', '-')}: {first['msg'].removeprefix('Value error, ')}"
 
 
 def _error(sentence: str, status: int) -> int:

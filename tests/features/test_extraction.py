@@ -87,7 +87,6 @@ def test_a_store_holds_what_one_pass_computes(tmp_path: Path) -> None:
     assert table["id"].to_list() == [sample.id for sample in samples]
     assert table["label"].to_list() == list(samples.labels)
     assert table["class"][0] == "class0"
-    assert table["path"][0] == str(samples[0].path)
 
 
 def test_half_precision_halves_the_store(tmp_path: Path) -> None:
@@ -381,7 +380,7 @@ def test_the_tables_can_be_read_by_anything(tmp_path: Path) -> None:
     folder = write_images(tmp_path / "p", 6, classes=2)
     extract(tiny(), folder, tmp_path / "s")
     table = pl.read_parquet(tmp_path / "s" / "images.parquet")
-    assert table.columns == ["index", "id", "path", "label", "class"]
+    assert table.columns == ["index", "id", "label", "class"]
     assert table["index"].to_list() == list(range(6))
     known = json.loads((tmp_path / "s" / "features.json").read_text())
     assert known["models"]["tiny"]["files"] == [str(p.relative_to(tmp_path / "s")) for p in states_in(tmp_path / "s")]

@@ -6,7 +6,8 @@ Commands and arguments are found by looking at the application, so that a new on
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import socket
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -41,6 +42,26 @@ NEEDED["menagerie"] += [
     word for name in ("coco", "parts", "individuals", "pairs", "videos") for word in (f"--{name}", "0")
 ]
 NEEDED["teach"] += ["--size", "32", "--epochs", "0.1", "--batch", "2"]
+WORDS: tuple[str, ...] = (
+    "\udcff\x1b[31m[/x]",
+    "",
+    " ",
+    "a\nb",
+    "$\\frac{$",
+    "k" * 100_000,
+    "~nosuchuser",
+    "/dev/zero",
+    "../../etc/passwd",
+)
+WORDS += (
+    "=1+1",
+    "nan",
+    "1e999",
+    "hf-hub:timm/vit_tiny_patch16_224",
+    "=" + "[" * 5000,
+    "depth=" + "9" * 5000,
+    "cuda:99",
+)
 SUFFIXES = {"study": ".toml", "config": ".toml", "models": ".toml", "labels": ".csv", "images": ".txt", "show": ".png"}
 SUFFIXES |= {"masks": ".json", "spair": ".json", "weights": ".safetensors"}
 
@@ -65,6 +86,20 @@ def number_arguments() -> Iterator[tuple[str, str]]:
     for command in cli.COMMANDS:
         for argument in arguments(command):
             if is_of(int, argument.hint) and not is_of(bool, argument.hint):
+                yield command, argument.name
+
+
+def text_arguments() -> Iterator[tuple[str, str]]:
+    for command in cli.COMMANDS:
+        for argument in arguments(command):
+            if is_of(str, argument.hint) and argument.name.lower() not in ("models", "*models"):
+                yield command, argument.name
+
+
+def decimal_arguments() -> Iterator[tuple[str, str]]:
+    for command in cli.COMMANDS:
+        for argument in arguments(command):
+            if is_of(float, argument.hint) and not is_of(int, argument.hint):
                 yield command, argument.name
 
 
@@ -101,7 +136,39 @@ def test_every_command_is_fed() -> None:
     assert expected <= found, f"missing: {expected - found}; found: {sorted(found)}"
 
 
-def feed(command: str, name: str, folder: Path, kinds: tuple[str, ...] = ()) -> None:
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with images and a finished run."""
+    folder = tmp_path_factory.mktemp("finished")
+    make_photos(folder / "photos", count=6)
+    words = ["attention", MODEL, "--images", "photos", "--out", "run", "--no-page", "--no-figures"]
+    assert run_command(words, cwd=folder).status == 0
+    return folder
+
+
+@pytest.fixture
+def taken() -> Iterator[str]:
+    """A port that nobody else can have: with it, the explorer ends where it would begin to serve."""
+    with socket.create_server(("127.0.0.1", 0)) as place:
+        yield str(place.getsockname()[1])
+
+
+def try_words(command: str, name: str, folder: Path, values: Sequence[str], taken: str) -> None:
+    """Run the command with each text in the place of one argument. Runs are looked at, and not made anew each time."""
+    wrong = []
+    for value in values:
+        words = words_for(command, name, value)
+        if command in ("heads", "results") and name.startswith("-"):
+            words = [command, "run", name, value]
+        if command == "explore":
+            words = [command, MODEL, name, value, "--port", taken]
+        ended = run_command(words, seconds=SECONDS, cwd=folder)
+        if ended.problem:
+            wrong.append(f"{value[:40]!r}: {ended.problem}: {ended.err[-300:]}")
+    assert not wrong, "\n".join(wrong)
+
+
+def feed(command: str, name: str, folder: Path, taken: str, kinds: tuple[str, ...] = ()) -> None:
     """Run the command with each evil file in the place of one argument."""
     make_photos(folder / "photos", count=6)
     wrong = []
@@ -109,7 +176,10 @@ def feed(command: str, name: str, folder: Path, kinds: tuple[str, ...] = ()) -> 
     for kind in kinds or evil:
         if command == "demo" and kind in ("missing", "folder", "half"):
             continue  # a place like any other: the demo would run
-        ended = run_command(words_for(command, name, str(evil[kind])), seconds=SECONDS, cwd=folder)
+        words = words_for(command, name, str(evil[kind]))
+        if command == "explore" and name in ("--images", "--run"):  # which an export does not read
+            words = [command, MODEL, name, str(evil[kind]), "--port", taken]
+        ended = run_command(words, seconds=SECONDS, cwd=folder)
         if problem := ended.problem or ("took too much memory" if ended.peak > BYTES else ""):
             wrong.append(f"{kind}: {problem}: {ended.err[-300:]}")
     assert not wrong, "\n".join(wrong)
@@ -128,14 +198,25 @@ def count(command: str, name: str, folder: Path, values: tuple[str, ...]) -> Non
 
 
 @pytest.mark.parametrize(("command", "name"), file_arguments())
-def test_a_pipe(command: str, name: str, tmp_path: Path) -> None:
-    feed(command, name, tmp_path, ("pipe",))
+def test_a_pipe(command: str, name: str, tmp_path: Path, taken: str) -> None:
+    feed(command, name, tmp_path, taken, ("pipe",))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("command", "name"), file_arguments())
-def test_evil_files(command: str, name: str, tmp_path: Path) -> None:
-    feed(command, name, tmp_path)
+def test_evil_files(command: str, name: str, tmp_path: Path, taken: str) -> None:
+    feed(command, name, tmp_path, taken)
+
+
+@pytest.mark.parametrize(("command", "name"), text_arguments())
+def test_a_text_that_no_terminal_should_show(command: str, name: str, finished: Path, taken: str) -> None:
+    try_words(command, name, finished, WORDS[:1], taken)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("command", "name"), text_arguments())
+def test_strange_texts(command: str, name: str, finished: Path, taken: str) -> None:
+    try_words(command, name, finished, WORDS, taken)
 
 
 @pytest.mark.parametrize(("command", "name"), number_arguments())
@@ -147,6 +228,12 @@ def test_half_a_number(command: str, name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("command", "name"), number_arguments())
 def test_numbers_that_are_none(command: str, name: str, tmp_path: Path) -> None:
     count(command, name, tmp_path, ("-1", "9" * 30, "9" * 5000, "nan", "inf", "", "one"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("command", "name"), decimal_arguments())
+def test_decimals_that_are_none(command: str, name: str, tmp_path: Path) -> None:
+    count(command, name, tmp_path, ("-1", "nan", "inf", "-inf", "1e999", "9" * 5000, "", "one"))
 
 
 @pytest.mark.parametrize("command", cli.COMMANDS)

@@ -54,6 +54,8 @@ def test_a_pattern_is_its_files_in_order_of_steps(run: Path) -> None:
     ("model", "said"),
     [
         ({"series": "run/nothing-*.pth"}, "0 files match"),
+        ({"series": "nowhere/*.pth"}, "nowhere cannot be read"),
+        ({"series": "/**/*.pth"}, "use it in files' names"),
         ({"series": "run/epoch-*.safetensors", "step": 4}, "leave out weights and step"),
         ({"series": "mine"}, "needs its step"),
         ({"arch": None}, "needs its architecture"),

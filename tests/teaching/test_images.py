@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
+from tests.support.hostile import changed_bytes
 from vitscope.core.errors import BadData
 from vitscope.data.folders import open_images
 from vitscope.teaching.captions import read_captions
@@ -49,6 +52,23 @@ def test_stored_and_decoded_images_are_the_same(folder: Path, tmp_path: Path) ->
     assert stored.labels.tolist() == [0] * 5 + [1] * 5
     assert stored.classes == ("cat", "dog")
     assert decoded.digest == stored.digest
+
+
+def test_a_damaged_cache_is_made_anew(folder: Path, tmp_path: Path) -> None:
+    samples = open_images(folder)
+    right = open_training_images(samples, (16, 16)).take(range(10))
+    open_training_images(samples, (16, 16), cache=tmp_path)
+    path = next(tmp_path.glob("images-*.npy"))
+    whole = path.read_bytes()
+    random = Random(0)
+    damages = [changed_bytes(whole[:128], random) + whole[128:] for _ in range(20)]  # of the header
+    damages += [b"", whole[:100], whole[:-1], whole.replace(b"False", b"True ", 1), b"cos\nsystem\n."]
+    for damage in damages:
+        path.write_bytes(damage)
+        assert torch.equal(open_training_images(samples, (16, 16), cache=tmp_path).take(range(10)), right)
+    path.unlink()
+    os.mkfifo(path)
+    assert torch.equal(open_training_images(samples, (16, 16), cache=tmp_path).take(range(10)), right)
 
 
 def test_workers_give_the_same_lessons_in_the_same_order(folder: Path) -> None:

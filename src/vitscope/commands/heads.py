@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from vitscope.commands.options import Limit, ModelOptions, RunOptions
-from vitscope.core.errors import VitscopeError
+from vitscope.core.errors import VitscopeError, shorten
+from vitscope.core.reading import path_problem
 from vitscope.core.say import say
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def heads(
     from vitscope.report.style import save_figure, styled
 
     if kind is not None and kind not in KINDS:
-        raise VitscopeError(f"there is no kind of head '{kind}': there is {', '.join(KINDS)}")
+        raise VitscopeError(f"there is no kind of head '{shorten(kind, 60)}': there is {', '.join(KINDS)}")
     if against is not None and (len(against) % 2 or not against):
         raise VitscopeError(f"--against takes two measures at a time, not {len(against)}")
     results = _results(what, images, limit, out, model_options, run_options)
@@ -92,7 +93,7 @@ def _results(
 
     if not what:
         raise VitscopeError("name a finished run, or a model with --images DIR")
-    runs = [name for name in what if (Path(name) / "provenance.json").is_file()]
+    runs = [name for name in what if not path_problem(name) and (Path(name) / "provenance.json").is_file()]
     models = [name for name in what if name not in runs]
     found = Results()
     for run in runs:

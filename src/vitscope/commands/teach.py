@@ -15,6 +15,8 @@ from vitscope.core.say import say
 from vitscope.teaching.config import TrainConfig
 from vitscope.teaching.teach import How, Taught, run_teaching
 
+MOST_MINUTES = 10**9
+
 DEFAULTS = TrainConfig()
 
 
@@ -76,6 +78,8 @@ def teach(
     change
         Go on with other rates, decays or lengths than the checkpoint was made with; the card tells what was changed.
     """
+    if stop_after is not None and not 0 <= stop_after <= MOST_MINUTES:
+        raise VitscopeError(f"--stop-after is a number of minutes from 0 to {MOST_MINUTES:,}, not {stop_after}")
     base = TrainConfig.read(config) if config is not None else TrainConfig()
     said = {name: getattr(settings, name) for name in settings.model_fields_set}
     said["options"] = {**base.options, **pairs(option, "--option")}

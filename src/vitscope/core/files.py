@@ -66,7 +66,8 @@ def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
         if not isinstance(error, OSError) and free:
             raise
         why = reason(error) if isinstance(error, OSError) else "No space left on device"
-        raise VitscopeError(f"could not write {path}: {why} ({free} MiB free); earlier files stay") from error
+        remedy = "make room and run the same command again; " if free == 0 else ""
+        raise VitscopeError(f"could not write {path}: {why} ({free} MiB free): {remedy}earlier files stay") from error
     finally:
         if made:
             shutil.rmtree(made, ignore_errors=True)

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from tokenize import TokenError
 from typing import Any, BinaryIO
 
 from vitscope.core.errors import BadData, VitscopeError, shorten
@@ -33,7 +34,7 @@ LONGEST_NAME, LONGEST_PATH = 255, 4000  # bytes that file systems take
 Error = type[VitscopeError]
 # What Python and the libraries raise when a file is not what it claims to be.
 STRANGE: tuple[type[Exception], ...] = (ArithmeticError, LookupError, OSError, RuntimeError, TypeError, ValueError)
-STRANGE += (AttributeError, EOFError, MemoryError)
+STRANGE += (AttributeError, EOFError, MemoryError, SyntaxError, TokenError)  # NumPy's headers are Python
 
 
 def user_path(path: Path | str) -> Path:

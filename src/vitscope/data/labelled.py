@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from vitscope.core.errors import BadData
+from vitscope.core.reading import user_path
 from vitscope.data.dataset import LabelledSet
 from vitscope.data.folders import open_images
 from vitscope.data.layouts import found_in
@@ -24,7 +25,7 @@ def open_labelled(root: Path | str, *, limit: int | None = None, seed: int = 0) 
 
     limit: at most this many images in each part, balanced over the classes.
     """
-    root = Path(root).expanduser()
+    root = user_path(root)
     known, asked = _subfolder(root, TRAIN), _subfolder(root, TEST)
     remarks: tuple[str, ...] = ()
     if known and asked:

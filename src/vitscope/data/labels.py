@@ -77,7 +77,10 @@ def read_labels(path: Path) -> dict[str, str]:
         rows = rows[1:]
     if not rows or any(len(row) != 2 for row in rows):
         raise BadData(f"{path} is not a table of labels: expected two columns, path and class")
-    table = {image.strip().replace("\\", "/"): name.strip() for image, name in rows}
+    table: dict[str, str] = {}
+    for image, name in ((image.strip().replace("\\", "/"), name.strip()) for image, name in rows):
+        if table.setdefault(image, name) != name:
+            raise BadData(f"{path} names '{shorten(image, 60)}' twice, with two classes: name each image once")
     if not any(table.values()):
         raise BadData(f"{path} names no classes: its second column is empty")
     return {image: name for image, name in table.items() if name}  # the others have no label

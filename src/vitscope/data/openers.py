@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from vitscope.core.errors import BadData
+from vitscope.core.reading import read_json, user_path
 from vitscope.data.dataset import Dataset, ImageSet, LabelledSet, MaskSet
 from vitscope.data.davis import VideoSet, open_videos
 from vitscope.data.folders import open_images
@@ -119,7 +120,7 @@ OPENERS: dict[str, Callable[..., Dataset]] = {
 
 def open_dataset(path: Place, *, title: str = "", limit: int | None = None, seed: int = 0) -> Dataset:
     """Whatever is at a path, recognised by its layout; a folder that looks like nothing else is a folder of images."""
-    return OPENERS[recognise(Path(path).expanduser())](path, title=title, limit=limit, seed=seed)
+    return OPENERS[recognise(user_path(path))](path, title=title, limit=limit, seed=seed)
 
 
 def recognise(root: Path) -> str:
@@ -148,8 +149,6 @@ def recognise(root: Path) -> str:
 
 
 def _kind_of_json(path: Path) -> str:
-    from vitscope.core.reading import read_json
-
     content = read_json(path, most=2 << 30)
     return "masks" if isinstance(content, dict) and "annotations" in content else "keypoints"
 
@@ -165,5 +164,5 @@ def _titled(dataset: Opened, title: str) -> Opened:
 def _name(path: Place | SampleList) -> str:
     if isinstance(path, SampleList):
         return Path(path.origin).name or "images"
-    path = Path(path).expanduser()
+    path = user_path(path)
     return path.resolve().name if path.is_dir() else path.stem

@@ -7,7 +7,8 @@ its own, or void where a dataset says that 0 means nothing (ADE20K). Void pixels
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -16,7 +17,7 @@ import numpy as np
 
 from vitscope.core.digest import digest_of, digest_of_file, digest_of_strings
 from vitscope.core.errors import BadData, shorten
-from vitscope.core.reading import path_problem, read_lines, user_path
+from vitscope.core.reading import path_inside, path_problem, read_lines, user_path
 from vitscope.data.dataset import Dataset
 from vitscope.data.decode import decode_mask
 from vitscope.data.folders import list_images
@@ -142,19 +143,23 @@ def _open_voc(root: Path) -> SegmentationSet:
     """JPEGImages/*.jpg, SegmentationClass/*.png (0 background, 1 to 20, 255 void), ImageSets/Segmentation/*.txt."""
     files = LabelFiles(VOC, first=1, void=(VOC_VOID,))
 
-    def split(name: str) -> SampleList:
+    def split(name: str, *, without: Collection[str] = ()) -> SampleList:
         listing = root / "ImageSets" / "Segmentation" / f"{name}.txt"
         if problem := path_problem(listing):
             raise BadData(f"{listing} cannot be read ({problem}): {EXPECTED}")
-        stems = [line.strip() for line in read_lines(listing) if line.strip()]
+        stems = read_lines(listing)
+        if again := next((stem for stem, times in Counter([*stems, *without]).items() if times > 1), None):
+            raise BadData(f"{listing} names {shorten(again, 60)}, which was named before: name each image once")
         pairs = []
         for stem in stems:
             if "/" in stem or "\\" in stem or stem.startswith("."):
                 raise BadData(f"{listing} names {shorten(stem, 60)}: expected names of images without a folder")
-            pairs.append((root / "JPEGImages" / f"{stem}.jpg", stem, root / "SegmentationClass" / f"{stem}.png"))
+            labels = path_inside(root / "SegmentationClass", f"{stem}.png", source=listing)
+            pairs.append((root / "JPEGImages" / f"{stem}.jpg", stem, labels))
         return files.samples(_present(pairs, listing), f"VOC {name} of {root}")
 
-    return SegmentationSet(root.resolve().name, split("train"), split("val"))
+    train = split("train")
+    return SegmentationSet(root.resolve().name, train, split("val", without=train.ids))
 
 
 def _open_ade(root: Path) -> SegmentationSet:

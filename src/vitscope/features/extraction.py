@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from vitscope.core.analysis import Analysis, Found, Outcome, Stream
-from vitscope.core.errors import BadData, printable
+from vitscope.core.digest import digest_of
+from vitscope.core.errors import BadData
 from vitscope.core.files import TensorFile, write_atomically, write_text
 from vitscope.core.reading import path_inside, read_json, user_path
 from vitscope.features.pooling import pooled
@@ -56,14 +57,14 @@ def write_index(folder: Path, dataset: ImageSet, models: dict[str, dict[str, Any
         {
             "index": range(len(samples)),
             "id": samples.ids,
-            "path": [printable(sample.path) for sample in samples],
             "label": list(samples.labels),
             "class": [samples.classes[k] if k is not None and samples.classes else None for k in samples.labels],
         },
-        schema={"index": pl.Int64, "id": pl.String, "path": pl.String, "label": pl.Int64, "class": pl.String},
+        schema={"index": pl.Int64, "id": pl.String, "label": pl.Int64, "class": pl.String},
     )
     write_atomically(folder / IMAGES, lambda path: table.write_parquet(path))
-    write_text(folder / INDEX, json.dumps({"dataset": dataset.title, "models": models}, indent=1))
+    index = {"dataset": dataset.title, "models": models}
+    write_text(folder / INDEX, json.dumps({**index, "checksum": digest_of(index)}, indent=1))
 
 
 def stored_bytes(folder: Path) -> dict[str, int]:
@@ -76,9 +77,10 @@ def _read_index(folder: Path) -> dict[str, dict[str, Any]]:
     if not (folder / INDEX).exists():
         raise BadData(f"{folder} holds no features: `vitscope extract` writes them")
     try:
-        models: dict[str, dict[str, Any]] = read_json(folder / INDEX, most=LARGEST_INDEX)["models"]
-        if not all(isinstance(about["files"], list) and isinstance(about["depth"], int) for about in models.values()):
-            raise ValueError("files or depth are missing")
+        index = read_json(folder / INDEX, most=LARGEST_INDEX)
+        if index.pop("checksum") != digest_of(index):
+            raise ValueError("its checksum is another")
+        models: dict[str, dict[str, Any]] = index["models"]
         return models
     except (OSError, ValueError, KeyError, TypeError, AttributeError, BadData) as error:
         raise BadData(f"{folder / INDEX} is damaged ({type(error).__name__}): extract the features again") from None

@@ -151,7 +151,10 @@ class Store:
             with (self.root / "log.jsonl").open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line, default=str) + os.linesep)
         except OSError as error:
-            raise VitscopeError(f"could not write to {self.root}: {error.strerror}; earlier files stay") from error
+            raise VitscopeError(
+                f"could not write to {self.root}: {error.strerror}: make room and run the same command again; "
+                "earlier files stay"
+            ) from error
 
     def events(self) -> list[dict[str, Any]]:
         """The log; a line that a killed process left half-written is passed over."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -21,6 +22,7 @@ from vitscope.models.spec import Spec, distinct, resolve, untrained_twins
 from vitscope.pipeline.registry import ANALYSES, default_analyses, in_protocols
 
 KINDS = tuple(OPENERS)
+MOST_DIGITS = 15  # of a step: floating-point numbers, which charts are made of, have them all
 
 Title = Annotated[str, Field(min_length=1, max_length=120), AfterValidator(shown_text)]
 
@@ -74,23 +76,31 @@ class ModelEntry(Strict):
         if self.series is None or "*" not in self.series:
             return [self]
         pattern = user_path(self.series)
-        root = Path(pattern.anchor) if pattern.is_absolute() else base
-        files = sorted(root.glob(str(pattern.relative_to(root) if pattern.is_absolute() else pattern)))
+        if "*" in str(pattern.parent):  # a pattern for folders could have the whole disk searched
+            raise VitscopeError(f"series: {shorten(self.series)} has a * in a folder's name: use it in files' names")
+        try:
+            found = sorted(path for path in (base / pattern.parent).iterdir() if fnmatchcase(path.name, pattern.name))
+        except OSError as error:
+            raise VitscopeError(f"series: {shorten(pattern.parent)} cannot be read: {error.strerror}") from None
+        files = [path for path in found if path.is_file()]
         if len(files) < 2:
             raise VitscopeError(f"series: {len(files)} files match {shorten(self.series)}; two checkpoints are needed")
         steps: dict[int, Path] = {}
         for file in files:
             numbers = re.findall(r"[0-9]+", file.stem)
-            if not numbers or int(numbers[-1]) in steps:
-                raise VitscopeError(f"series: {file.name} has no step of its own in its name, such as epoch-10.pth")
+            if not numbers or len(numbers[-1]) > MOST_DIGITS or int(numbers[-1]) in steps:
+                raise VitscopeError(
+                    f"series: {shorten(file.name)} has no step of its own in its name, such as epoch-10.pth"
+                )
             steps[int(numbers[-1])] = file
         name = self.title or self.name
-        found = []
+        entries = []
         for step, file in sorted(steps.items()):
             card = file.suffix.lower() == ".toml"
-            update = {"name": str(file)} if card else {"weights": file}
-            found.append(self.model_copy(update={**update, "title": f"{name} @ {step}", "series": name, "step": step}))
-        return found
+            update: dict[str, Any] = {"name": str(file)} if card else {"weights": file}
+            update |= {"title": f"{name} @ {step}", "series": name, "step": step}
+            entries.append(self.model_copy(update=update))
+        return entries
 
     def resolve(self, seed: int, root: Path | None = None, *, download: bool = False) -> Spec:
         source = self.weights if self.weights is not None else self.name

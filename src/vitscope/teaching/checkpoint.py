@@ -15,10 +15,15 @@ from typing import Any
 
 import torch
 
-from vitscope.core.errors import BadCheckpoint
+from vitscope.core.digest import digest_of
+from vitscope.core.errors import BadCheckpoint, shorten
 from vitscope.core.files import write_atomically
+from vitscope.core.reading import STRANGE, open_regular
 
 FORMAT = 2
+PLAIN = ("identity", "step", "cpu_seconds", "changes", "curve", "summed")
+# What a file that is not a whole checkpoint raises while it is read or used.
+DAMAGED: tuple[type[Exception], ...] = (pickle.UnpicklingError, zipfile.BadZipFile, *STRANGE)
 
 
 def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
@@ -26,7 +31,7 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
 
     def write(to: Path) -> None:
         with to.open("wb") as file:
-            torch.save({"format": FORMAT, **state}, file)
+            torch.save({"format": FORMAT, "sum": _sum(state), **state}, file)
             file.flush()
             os.fsync(file.fileno())
 
@@ -38,19 +43,34 @@ def load_checkpoint(path: Path, identity: dict[str, Any], changeable: Sequence[s
 
     changeable: what could have been changed, had it been asked for.
     """
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, EOFError, ValueError, OSError, pickle.UnpicklingError, zipfile.BadZipFile) as error:
-        raise BadCheckpoint(
-            f"'{path}' is damaged or cut short: delete it to begin again, or put back a copy of it"
-        ) from error
+    with open_regular(path, error=BadCheckpoint) as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                if (entry := archive.testzip()) is not None:  # PyTorch writes checksums, and does not look at them
+                    raise ValueError(f"the checksum of {entry} is another")
+            file.seek(0)
+            state = torch.load(file, map_location="cpu", weights_only=True)
+        except DAMAGED as error:
+            raise damaged(path) from error
     if not isinstance(state, dict) or state.get("format") != FORMAT:
         raise BadCheckpoint(f"'{path}' is not a checkpoint of vitscope teach (format {FORMAT})")
+    known = state.get("identity")
+    if not isinstance(known, dict) or state.get("sum", _sum(state)) != _sum(state):  # the first ones had no sum
+        raise damaged(path)
     for what, wanted in identity.items():
-        found = state["identity"].get(what, wanted)  # a setting that is newer than the checkpoint was at its default
+        found = known.get(what, wanted)  # a setting that is newer than the checkpoint was at its default
         if found != wanted:
             remedy = f"choose another --out, or the same {what}"
             if what in changeable:
                 remedy += ", or --change to go on with it"
-            raise BadCheckpoint(f"'{path}' was made with {what} '{found}', not '{wanted}': {remedy}")
+            raise BadCheckpoint(f"'{path}' was made with {what} '{shorten(found)}', not '{wanted}': {remedy}")
     return state
+
+
+def _sum(state: dict[str, Any]) -> str:
+    """Of what a checkpoint says in words and numbers; PyTorch sees to the tensors."""
+    return digest_of({key: state.get(key) for key in PLAIN})
+
+
+def damaged(path: Path) -> BadCheckpoint:
+    return BadCheckpoint(f"'{path}' is damaged or cut short: delete it to begin again, or put back a copy of it")

@@ -20,6 +20,7 @@ from torch import Tensor
 from vitscope.core.digest import digest_of
 from vitscope.core.errors import BadData
 from vitscope.core.files import discard, make_folder, write_atomically
+from vitscope.core.reading import STRANGE
 from vitscope.data.decode import BadImage, image_size
 from vitscope.data.samples import SampleList
 from vitscope.teaching.distributed import rank, world
@@ -185,9 +186,9 @@ def _sound(path: Path, shape: tuple[int, ...]) -> bool:
     """Whether an array file of these bytes lies there; one that was cut would end the process when it is read."""
     try:
         found = np.load(path, mmap_mode="r") if path.is_file() else np.empty(0)
-    except (OSError, ValueError, EOFError, SyntaxError):
+    except STRANGE:
         return False
-    return found.shape == shape and found.dtype == np.uint8
+    return found.shape == shape and found.dtype == np.uint8 and found.flags.c_contiguous
 
 
 # -- the order in which images are seen: a function of seed and position, so that nothing must be remembered -------

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from vitscope.core.device import autocast, compute_dtype
 from vitscope.core.errors import VitscopeError
 from vitscope.core.files import write_atomically
-from vitscope.teaching.checkpoint import load_checkpoint, save_checkpoint
+from vitscope.teaching.checkpoint import DAMAGED, damaged, load_checkpoint, save_checkpoint
 from vitscope.teaching.distributed import anybody, barrier, mean_over_processes, rank, world
 from vitscope.teaching.images import TrainingImages, batches_from, step_seed
 from vitscope.teaching.monitor import Monitor
@@ -211,7 +211,10 @@ class Run:
             with path.open("w" if anew else "a", encoding="utf-8") as file:
                 file.write(lines)
         except OSError as error:
-            raise VitscopeError(f"could not write {path}: {error.strerror}; the last checkpoint stays") from error
+            raise VitscopeError(
+                f"could not write {path}: {error.strerror}: make room and run the same command again; the last "
+                "checkpoint stays"
+            ) from error
 
     # -- checkpoints ------------------------------------------------------------------------------------------------
 
@@ -261,18 +264,25 @@ class Run:
             return False
         fixed = {k: v for k, v in self.identity.items() if not (change and k in changeable)}
         state = load_checkpoint(path, fixed, changeable)
-        self.teacher.load_state_dict(state["teacher"])
-        self.optimiser.load_state_dict(state["optimiser"])
-        self.step, self.cpu_seconds = state["step"], state["cpu_seconds"]
-        self.curve = [Point(**point) for point in state["curve"]]
-        self.changes = list(state.get("changes", []))
+        try:
+            self._take(state)
+        except DAMAGED as error:
+            raise damaged(path) from error
         for name in changeable if change else ():
             before, after = state["identity"].get(name, self.identity[name]), self.identity[name]
             if before != after:
                 self.changes.append({"step": self.step, "setting": name, "before": before, "after": after})
+        self.tell(*self.curve, anew=True)
+        return True
+
+    def _take(self, state: dict[str, Any]) -> None:
+        """Be where the state was saved."""
+        self.teacher.load_state_dict(state["teacher"])
+        self.optimiser.load_state_dict(state["optimiser"])
         if self.average is not None and state.get("average") is not None:
             self.average.load_state_dict(state["average"])
-        self.tell(*self.curve, anew=True)
+        self.step, self.cpu_seconds = state["step"], state["cpu_seconds"]
+        self.curve = [Point(**point) for point in state["curve"]]
+        self.changes = list(state.get("changes", []))
         self._sums = {name: value.to(self.device) for name, value in state["sums"].items()}
         self._summed = state["summed"]
-        return True

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from vitscope.core.errors import VitscopeError
+from vitscope.core.reading import user_path
 from vitscope.menagerie.export.coco import write_coco, write_partimagenet
 from vitscope.menagerie.export.davis import write_davis
 from vitscope.menagerie.export.folders import write_imagefolder, write_individuals
@@ -72,7 +73,7 @@ def export(
     imagefolder/{train,val,val-appearance-free}/<species>/*.png with captions.json, coco/, partimagenet/, davis/,
     spair/, individuals/<identity>/*.png, and menagerie.json, which says what made them.
     """
-    out = Path(out).expanduser()
+    out = user_path(out)
     world, amounts = world or World(), amounts or Amounts()
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise VitscopeError(f"{out} exists and is not an empty folder: choose another --out, nothing was overwritten")
@@ -81,7 +82,10 @@ def export(
     try:
         images = _write_whole(out, world, size, amounts, progress or (lambda layout, done, total: None))
     except OSError as error:
-        raise VitscopeError(f"the world cannot be written to {out}: {error.strerror}; choose another folder") from None
+        raise VitscopeError(
+            f"the world cannot be written to {out}: {error.strerror}: make room and run the same command again, or "
+            "choose another folder"
+        ) from None
     return Summary(out, images)
 
 

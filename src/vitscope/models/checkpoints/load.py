@@ -8,6 +8,7 @@ from pathlib import Path
 from torch import nn
 
 from vitscope.core.errors import BadCheckpoint
+from vitscope.core.reading import STRANGE, reason
 from vitscope.models.checkpoints.fit import Fitted, fit
 from vitscope.models.checkpoints.formats import convert
 from vitscope.models.checkpoints.read import read_checkpoint
@@ -53,6 +54,8 @@ def _fitted(module: nn.Module, path: Path) -> tuple[Fitted, LoadReport]:
         fitted = fit(converted, module)
     except BadCheckpoint as error:
         raise BadCheckpoint(f"{path}: {error}") from error
+    except STRANGE as error:  # tensors of shapes that no converter foresaw
+        raise BadCheckpoint(f"{path}: its tensors do not have the shapes of such a file: {reason(error)}") from error
     return fitted, LoadReport(
         family=converted.family,
         used=tuple(sorted(fitted.state)),

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from vitscope.core.reading import user_path
 from vitscope.data.openers import images, masks, recognise
 from vitscope.data.samples import Annotation, Sample, SampleList
 from vitscope.menagerie import PARTS, SPECIES, Picture, World, render
@@ -66,5 +67,5 @@ def open_gallery(path: Path | None) -> SampleList:
     """The images of a folder, with masks if it has some; without a folder, the menagerie."""
     if path is None:
         return menagerie_gallery()
-    found = masks(path) if recognise(path.expanduser()) == "masks" else images(path)
+    found = masks(path) if recognise(user_path(path)) == "masks" else images(path)
     return found.limit(MOST).samples if found.count > MOST else found.samples
