@@ -128,22 +128,31 @@ def masks_of(sample: Sample) -> list[np.ndarray]:
 
 
 def test_saliency(study: Study) -> None:
+    """Where rounding does not decide: if every token looks at itself alone, the map of spatial sources is even to the
+    last bits. Scores that change when attention is shaken by a millionth are left out, one in fifty at most."""
     samples, backbone = study
     size = backbone.preprocessing.size[0]
     statistic = SaliencyStatistic(backbone.layout, backbone.depth)
     observe(backbone, samples, [statistic])
     found = statistic.result()
-    expected = []
+    dice = np.random.default_rng(0)
+    expected: list[published.Saliency] = []
+    shaken: list[list[published.Saliency]] = []
     for sample in samples:
         attention, _ = shown(backbone, published.pixels(sample.load(), size))
+        moved = [attention * (1 + 1e-6 * dice.standard_normal(attention.shape)) for _ in range(4)]
         if scores := published.saliency(attention, masks_of(sample)):
             expected.append(scores)
+            shaken.append([published.saliency(other, masks_of(sample)) or {} for other in moved])
     assert found.n["paper"] == len(expected) > 8
     for source in SOURCES:
-        heads = np.stack([scores[source, False] for scores in expected])
-        merged = np.stack([scores[source, True][:, 0] for scores in expected])
-        np.testing.assert_allclose(found.heads[source, "paper"].numpy(), heads, **CLOSE)
-        np.testing.assert_allclose(found.merged[source, "paper"].numpy(), merged, **CLOSE)
+        for merged, ours in ((False, found.heads), (True, found.merged)):
+            exact = np.stack([scores[source, merged] for scores in expected])
+            others = np.stack([[scores[source, merged] for scores in times] for times in shaken], axis=1)
+            decided = np.isclose(exact, others, **CLOSE).all(0)
+            assert decided.mean() > 0.98
+            seen = ours[source, "paper"].numpy().reshape(exact.shape)
+            np.testing.assert_allclose(seen[decided], exact[decided], **CLOSE)
 
 
 def test_regions_of_the_centre_crop(study: Study) -> None:
