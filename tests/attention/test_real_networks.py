@@ -5,18 +5,16 @@ Expected names are by eye, from the heads' aligned maps (docs/real-networks.md) 
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 import vitscope
-from tests.support.real import DATA, needs_coco
+from tests.support.real import DATA, REAL, needs_coco, needs_network
 from vitscope.attention.analysis import Attention
 from vitscope.attention.head_kinds import describe
 from vitscope.attention.kinds import KINDS, LATE_KINDS
 
-REAL = Path(os.environ.get("VITSCOPE_REAL", "there is none"))
 BY_EYE = {  # layer and head from 1
     "fs-b16-int8": {
         (1, 5): "strict local", (1, 7): "strict local", (2, 5): "offset local: up", (2, 12): "offset local: right",
@@ -34,10 +32,8 @@ LATE = {"fs-b16-int8": "sparse-repeating", "dinov2-s14": "object-centred"}
 
 @pytest.mark.slow
 @needs_coco
-@pytest.mark.parametrize("name", BY_EYE)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=needs_network(name)) for name in BY_EYE])
 def test_heads_are_named_as_by_eye(name: str, tmp_path: Path) -> None:
-    if not (REAL / f"{name}.toml").is_file():
-        pytest.skip("VITSCOPE_REAL names no folder with cards of trained networks")
     photos = vitscope.images(DATA / "coco/val2017", limit=32)
     maps = vitscope.evaluate([str(REAL / f"{name}.toml")], [photos], [Attention()], store=tmp_path).maps
     kind, offset, axis = (maps[f"{name}/{part}"] for part in ("kind", "kind.offset", "kind.axis"))

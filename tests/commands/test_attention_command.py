@@ -218,6 +218,15 @@ def test_limit_is_a_seeded_choice(tmp_path: Path, photos: Path) -> None:
     assert all(torch.equal(value, second.maps[name]) for name, value in maps.items())
 
 
+def test_inputs_that_are_not_square(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Height first: two rows of three patches of 16 pixels."""
+    words = ("attention", MODEL, "--images", make_photos(tmp_path / "photos", count=3), "--out", tmp_path / "out")
+    run(*words, "--size", 32, 48, "--no-page", "--no-figures")
+    maps = load_file(tmp_path / "out" / "maps.safetensors")
+    assert maps["Untrained vit_tiny_patch16_224/cls"].shape == (12, 3, 2, 3)
+    assert "--size takes one number or two" in fails(capsys, *words, "--size", 32, 48, 64)
+
+
 def test_models_command(capsys: pytest.CaptureFixture[str]) -> None:
     run("models", "moco*")
     text = capsys.readouterr().out

@@ -161,3 +161,36 @@ def knn(
     votes = (F.one_hot(labels[positions], classes) * (cosines / temperature).exp()[..., None]).sum(1)
     right = votes.sort(dim=1, descending=True, stable=True).indices == truth[:, None]
     return right[:, 0], right[:, : min(5, k)].any(1)
+
+
+# -- video -----------------------------------------------------------------------------------------------------------
+
+
+def followed(features: Sequence[Tensor], first: np.ndarray, patch: int) -> list[np.ndarray]:
+    """Masks of the frames after the first, as DINO's evaluation: features (h, w, D) of each, labels (H, W) of frame 0.
+
+    The whole affinity between all tokens of two frames, and everything below the fifth largest set to nothing.
+    """
+    rows, columns, _ = features[0].shape
+    height, width = first.shape
+    small = np.array(Image.fromarray(first).resize((columns, rows), Image.Resampling.NEAREST))
+    y, x = torch.arange(rows * columns) // columns, torch.arange(rows * columns) % columns
+    near = ((y[:, None] - y).abs() <= 12) & ((x[:, None] - x).abs() <= 12)
+    tokens = [F.normalize(frame.flatten(0, 1), dim=1) for frame in features]
+    known = [(tokens[0], F.one_hot(torch.from_numpy(small).long().flatten(), int(first.max()) + 1).to(tokens[0].dtype))]
+    masks = []
+    for target in tokens[1:]:
+        context = [known[0], *known[1:][-7:]]
+        affinity = torch.cat([(source @ target.T / 0.1).exp() * near for source, _ in context])  # (M * N, N)
+        affinity[affinity < affinity.topk(5, dim=0).values[-1]] = 0
+        affinity /= affinity.sum(0, keepdim=True)
+        shares = torch.cat([labels for _, labels in context]).T @ affinity  # (C, N)
+        known.append((target, shares.T))
+        large = F.interpolate(shares.view(1, -1, rows, columns), scale_factor=patch, mode="bilinear")[0]
+        for share in large:
+            if share.max() > 0:
+                share -= share.min().clone()
+                share /= share.max().clone()
+        chosen = Image.fromarray(large.argmax(0).numpy().astype("uint8"))
+        masks.append(np.array(chosen.resize((width, height), Image.Resampling.NEAREST)))
+    return masks

@@ -71,6 +71,7 @@ def test_the_groups_are_the_study() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("group", GROUPS)
 def test_the_study_of_the_paper(
     group: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -53,7 +53,7 @@ def tasks(
         Images with object masks, for discovery without labels: COCO, PartImageNet, or images/ and masks/.
     protocol
         corrected (default), paper (as published, its mistakes included, to compare with published numbers), or both.
-        They differ for retrieval, video and keypoints.
+        They differ for the best five of k-NN, retrieval, video and keypoints.
     probe
         Fit linear probes too, where there are labelled images.
     robustness

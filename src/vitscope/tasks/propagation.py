@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
+import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -112,8 +114,14 @@ def labels_on_grid(mask: Tensor, classes: int, grid: tuple[int, int]) -> Tensor:
 
 def labels_on_grid_paper(mask: Tensor, classes: int, grid: tuple[int, int]) -> Tensor:
     """`paper`: the class of the pixel nearest to each cell's centre. mask: integer (H, W) -> one-hot (h, w, C)."""
-    sampled = F.interpolate(mask[None, None].float(), size=grid, mode="nearest-exact")[0, 0]
-    return F.one_hot(sampled.long(), classes).float()
+    return F.one_hot(_nearest(mask, grid).long(), classes).float()
+
+
+def _nearest(mask: Tensor, size: tuple[int, int]) -> Tensor:
+    """A mask of bytes in another size, by Pillow as published: of two equally near pixels its rounding takes one, which
+    decides several columns of every frame of DAVIS, and torch takes the other."""
+    image = Image.fromarray(mask.cpu().numpy().astype(np.uint8))
+    return torch.from_numpy(np.array(image.resize((size[1], size[0]), Image.Resampling.NEAREST)))
 
 
 def strongest(shares: Tensor) -> Tensor:
@@ -140,6 +148,4 @@ def to_mask_paper(labels: Tensor, size: tuple[int, int], patch: tuple[int, int])
     shares = F.interpolate(labels.permute(2, 0, 1)[None], size=pixels, mode="bilinear", align_corners=False)[0]
     low, high = shares.amin((1, 2), keepdim=True), shares.amax((1, 2), keepdim=True)
     stretched = torch.where(high > low, (shares - low) / (high - low).clamp_min(1e-12), shares)
-    return F.interpolate(strongest(stretched)[None, None].float(), size=size, mode="nearest-exact")[0, 0].to(
-        torch.uint8
-    )
+    return _nearest(strongest(stretched), size)

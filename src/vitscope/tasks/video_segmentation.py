@@ -45,20 +45,21 @@ class Protocol:
     """What a token asks. `paper` and `corrected` differ in the tiles (see `features/dense.py`), in how the first mask
     comes to the grid (nearest pixel; most of the cell, no object lost), and in how labels become a mask: `paper`
     stretches every object to 0..1 before the strongest wins, so that a faint trace of a lost object beats what is
-    really there."""
+    really there. Features are kept in half precision, which moves J by some thousandths in single frames, except under
+    `paper`, whose numbers are to be compared."""
 
     name: str = "corrected"
     previous: int = 7  # frames before, besides frame 0
     radius: int = 12  # tokens, down and across
     neighbours: int = 5
     temperature: float = 0.1
+    dtype: torch.dtype = torch.float16  # of the eight frames of features that are kept; arithmetic is float32
 
 
-PAPER = Protocol("paper")
+PAPER = Protocol("paper", dtype=torch.float32)
 CORRECTED = Protocol()
 PROTOCOLS = {"paper": PAPER, "corrected": CORRECTED}
 SCORED = ("region", "boundary", "copied_region", "copied_boundary")  # of a sequence
-STORAGE = torch.float16  # of the eight frames of features that are kept; arithmetic is float32
 SNAPSHOTS = 5  # frames of each video that are kept to be looked at
 EXAMPLES = 3  # videos of which they are shown
 WIDEST = 427  # pixels of a kept mask: half of DAVIS's
@@ -307,7 +308,7 @@ class Video(Analysis):
     def drive(
         self, backbone: Backbone, dataset: VideoSet, units: range, skipped: SkippedImages
     ) -> Mapping[str, Tensor]:
-        sequence = dataset.sequences[units.start]
+        sequence, protocol = dataset.sequences[units.start], PROTOCOLS[self.protocol]
         frames = snapshot_frames(len(sequence))
         snapshots: list[Tensor] = []
         files: list[bytes] = []
@@ -322,14 +323,14 @@ class Video(Analysis):
             how: Any = {"protocol": self.protocol, "short_side": self.short_side} if self.dense else {}
             of_frame = dense_features if self.dense else whole_features
             for number in range(len(sequence)):
-                yield of_frame(backbone, sequence.frame(number), dtype=STORAGE, **how)
+                yield of_frame(backbone, sequence.frame(number), dtype=protocol.dtype, **how)
 
         scores = evaluate(
             features(),
             LazyTruth(sequence),
             backbone.patch,
             name=sequence.name,
-            protocol=PROTOCOLS[self.protocol],
+            protocol=protocol,
             watch=watch,
         )
         state = {"snapshots": torch.stack(snapshots)}  # (frames, L, h, w)
