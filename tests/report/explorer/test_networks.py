@@ -58,8 +58,7 @@ def run_in(page: Page, model: int, pixels: np.ndarray) -> dict[str, torch.Tensor
     rgba = np.concatenate([pixels, np.full((*pixels.shape[:2], 1), 255, np.uint8)], -1).flatten().tolist()
     found = page.evaluate(
         """async ([model, pixels]) => {
-            const network = await vitscope.networkOf(model);
-            const { attention, tokens } = await vitscope.forward(network, new Uint8ClampedArray(pixels));
+            const { attention, tokens } = await vitscope.ran(model, new Uint8ClampedArray(pixels));
             const text = ({ data }) => {
                 const bytes = new Uint8Array(data.buffer);
                 let letters = "";

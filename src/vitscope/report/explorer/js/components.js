@@ -1,50 +1,92 @@
-// Principal components of patch tokens, for colours.
+// Principal components of patch tokens, as colours. Done beside the page (`aside.js`).
 
-const ROUNDS = 16;
+const MOST_ROUNDS = 100;
+
+/** Rows (n, width) scaled to length 1, minus their mean. */
+function centredUnits(rows, n, width) {
+  const out = new Float32Array(rows);
+  const mean = new Float64Array(width);
+  for (let i = 0, start = 0; i < n; i++, start += width) {
+    let square = 0;
+    for (let k = start; k < start + width; k++) square += out[k] * out[k];
+    const factor = square > 0 ? 1 / Math.sqrt(square) : 0;
+    for (let k = 0; k < width; k++) mean[k] += (out[start + k] *= factor) / n;
+  }
+  for (let i = 0, start = 0; i < n; i++, start += width) for (let k = 0; k < width; k++) out[start + k] -= mean[k];
+  return out;
+}
+
+/** Products of all pairs of rows (n, width): (n, n). */
+function productsOfRows(rows, n, width) {
+  const out = new Float64Array(n * n);
+  for (let i = 0; i < n; i++) {
+    for (let j = 0; j <= i; j++) {
+      let sum = 0;
+      for (let k = 0, a = i * width, b = j * width; k < width; k++, a++, b++) sum += rows[a] * rows[b];
+      out[i * n + j] = out[j * n + i] = sum;
+    }
+  }
+  return out;
+}
+
+function transposed(rows, n, width) {
+  const out = new Float32Array(rows.length);
+  for (let i = 0; i < n; i++) for (let k = 0; k < width; k++) out[k * n + i] = rows[i * width + k];
+  return out;
+}
 
 /**
- * The first three principal components of rows (n, width): coordinates, n x 3. Found on the n x n Gram matrix by
- * orthogonal iteration with a few more vectors than are wanted, which makes it converge quickly. Signs are fixed: the
- * largest coordinate of each component is positive. Pauses every few milliseconds: it is too much for one frame.
+ * The first principal components of centred rows (n, width): coordinates, n x wanted. Eigenvectors of the smaller of the
+ * two product matrices, by orthogonal iteration with a few more vectors than are wanted, until they stay where they
+ * are. Signs are fixed: the largest coordinate of each component is positive.
  */
-function* principalComponents(rows, n, width, wanted = 3) {
-  const centred = centredRows(rows, n, width);
-  const gram = new Float64Array(n * n);
-  for (let i = 0; i < n; i++) {
-    const a = centred.subarray(i * width, (i + 1) * width);
-    for (let j = 0; j <= i; j++) {
-      const b = centred.subarray(j * width, (j + 1) * width);
-      let sum = 0;
-      for (let k = 0; k < width; k++) sum += a[k] * b[k];
-      gram[i * n + j] = gram[j * n + i] = sum;
-    }
-    if (i % 16 === 15) yield;
-  }
-  const size = Math.min(n, wanted + 7);
+function principalComponents(rows, n, width, wanted = 3) {
+  const narrow = width < n;
+  const [columns, m] = narrow ? [transposed(rows, n, width), width] : [rows, n];
+  const matrix = productsOfRows(columns, m, narrow ? n : width);
+  const size = Math.min(m, wanted + 7);
   let basis = Array.from({ length: size }, (_, v) =>
-    Float64Array.from({ length: n }, (_, i) => Math.sin(1 + (i + 1) * (v + 1) * 0.7548776662)),
+    Float64Array.from({ length: m }, (_, i) => Math.sin(1 + (i + 1) * (v + 1) * 0.7548776662)),
   );
-  for (let round = 0; round < ROUNDS; round++) {
-    basis = orthonormal(basis.map((vector) => times(gram, vector, n)));
-    yield;
+  let found = { values: [], vectors: [] };
+  for (let round = 1; round <= MOST_ROUNDS; round++) {
+    basis = orthonormal(basis.map((vector) => times(matrix, vector, m)));
+    if (round % 10 !== 0) continue;
+    const before = found.vectors;
+    found = rotated(matrix, basis, m);
+    const stays = (c) => before[c] && Math.abs(dot(before[c], found.vectors[c])) > 1 - 1e-7;
+    if (Array.from({ length: Math.min(wanted, size) }, (_, c) => c).every(stays)) break;
   }
-  const { values, vectors } = rotated(gram, basis, n);
   const coordinates = new Float32Array(n * wanted);
   for (let c = 0; c < Math.min(wanted, size); c++) {
+    const vector = found.vectors[c];
+    const length = Math.sqrt(Math.max(0, found.values[c]));
+    const at = narrow
+      ? (i) => dot(vector, rows.subarray(i * width, (i + 1) * width))
+      : (i) => vector[i] * length;
     let peak = 0;
-    for (let i = 0; i < n; i++) if (Math.abs(vectors[c][i]) > Math.abs(vectors[c][peak])) peak = i;
-    const factor = Math.sign(vectors[c][peak] || 1) * Math.sqrt(Math.max(0, values[c]));
-    for (let i = 0; i < n; i++) coordinates[i * wanted + c] = vectors[c][i] * factor;
+    for (let i = 0; i < n; i++) {
+      coordinates[i * wanted + c] = at(i);
+      if (Math.abs(coordinates[i * wanted + c]) > Math.abs(coordinates[peak * wanted + c])) peak = i;
+    }
+    if (coordinates[peak * wanted + c] < 0) for (let i = 0; i < n; i++) coordinates[i * wanted + c] *= -1;
   }
   return coordinates;
 }
 
-function centredRows(rows, n, width) {
-  const mean = new Float64Array(width);
-  for (let i = 0; i < n; i++) for (let k = 0; k < width; k++) mean[k] += rows[i * width + k] / n;
-  const out = new Float32Array(n * width);
-  for (let i = 0; i < n; i++) for (let k = 0; k < width; k++) out[i * width + k] = rows[i * width + k] - mean[k];
-  return out;
+/** Tokens (n, width) as colours (n x 3, 0..1): components between their 2nd and 98th percentile. */
+function componentColours(tokens, width) {
+  const n = tokens.length / width;
+  const colours = principalComponents(centredUnits(tokens, n, width), n, width);
+  for (let c = 0; c < 3; c++) {
+    const sorted = Float32Array.from({ length: n }, (_, i) => colours[3 * i + c]).sort();
+    const [low, high] = [sorted[Math.floor(0.02 * (n - 1))], sorted[Math.ceil(0.98 * (n - 1))]];
+    for (let i = 0; i < n; i++) {
+      const share = high > low ? (colours[3 * i + c] - low) / (high - low) : 0.5;
+      colours[3 * i + c] = Math.min(1, Math.max(0, share));
+    }
+  }
+  return colours;
 }
 
 function times(matrix, vector, n) {
