@@ -54,7 +54,8 @@ def explore(
     port
         Of the server; 0 is any free one.
     memory
-        Megabytes for traced images; models and dropped images have bounds of their own.
+        Megabytes for traced images, and as many for what four models made of the folder; models (half of it, at least
+        1 GB) and dropped images (half of it) have bounds of their own.
     browser
         Open the page in the browser.
     """

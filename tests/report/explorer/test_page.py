@@ -68,7 +68,7 @@ def test_a_clicked_patch_shows_what_python_says(dropped: Page, running: Running,
     page, patch = dropped, 21
     grid = running.session.backbone(0).layout.grid
     show(page, layer=LAYER)
-    page.get_by_role("button", name="Attention from the point").click()
+    page.get_by_role("button", name="Point attention").click()
     click_patch(page, "#image", patch, grid)
     page.wait_for_timeout(100)
     order = page.evaluate("vitscope.shown.map((one) => one.model)")

@@ -27,7 +27,7 @@ from vitscope.models.backbone import Backbone
 from vitscope.models.kept import trace_image
 from vitscope.models.spec import Spec
 from vitscope.report.explorer.arrays import packed, packed_size, packed_trace
-from vitscope.report.explorer.bank import BUDGET, Bank
+from vitscope.report.explorer.bank import Bank
 from vitscope.report.explorer.choice import MOST_MODELS, Choice, Refused
 from vitscope.report.explorer.gallery import rolled
 
@@ -83,8 +83,8 @@ class Shelf(Generic[Thing]):
 class Session:
     """models: those there at the start; gallery: images beside the one looked at; root: nothing outside it is shown.
 
-    memory: bytes for traces. Uploaded images have half as much, models half as much or 1 GB, banks of tokens four
-    models' worth (256 MB).
+    memory: bytes for traces. Uploaded images have half as much, models half as much or 1 GB, banks of tokens as much,
+    a quarter for each of four models.
     """
 
     models: Sequence[Spec]
@@ -103,7 +103,7 @@ class Session:
         self._backbones: Shelf[Backbone] = Shelf(max(self.memory // 2, 1 << 30))
         self._uploads: Shelf[Image.Image] = Shelf(self.memory // 2)
         self._traces: Shelf[bytes] = Shelf(self.memory)
-        self._banks: Shelf[Bank] = Shelf(4 * BUDGET)
+        self._banks: Shelf[Bank] = Shelf(self.memory)
 
     # -- images ---------------------------------------------------------------------------------------------------
 
@@ -200,7 +200,7 @@ class Session:
         found = self._banks.get(model)
         if found is None:
             backbone = self.backbone(model)
-            found = Bank(backbone, self.gallery)
+            found = Bank(backbone, self.gallery, self.memory // 4)
             size = 2 * backbone.depth * backbone.layout.tokens * backbone.width * found.planned
             self._banks.put(model, found, size)
         return found

@@ -1,8 +1,8 @@
 // What takes longer than a frame is done beside the page: a worker, made of the very functions that stand here.
 
 const WORKER_PARTS = [
-  halfNumbers, floats, readArrays, dequantised, unpackedNetwork, centredUnits, productsOfRows, transposed, principalComponents,
-  componentColours, times, dot, orthonormal, rotated, linear, layerNorm, erf, gelu, rotate, attend, patchRows, headMeans, forward,
+  halfNumbers, floats, readArrays, dequantised, unpackedNetwork, centredUnits, transposed, principalComponents,
+  componentColours, dot, orthonormal, rotated, linear, layerNorm, erf, gelu, rotate, attend, patchRows, headMeans, forward,
 ]; // prettier-ignore
 
 /** What the worker does, by name. Each gets what was asked and `pause`, which lets other messages in, or gives up. */

@@ -98,6 +98,7 @@ function showControls() {
   find("#says").textContent = state.every
     ? `Everything that ${models[state.focus].title} makes of the image.`
     : `${view.says[0].toUpperCase()}${view.says.slice(1)}.`;
+  find("#scale").hidden = !state.every && !view.heat;
   showStudy();
 }
 

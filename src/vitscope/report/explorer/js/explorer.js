@@ -187,6 +187,7 @@ function start() {
   const given = boot.given ?? 0; // models that were named come first
   const chosen = given ? models.slice(0, given).map((_, i) => i) : preferred.filter((model) => model >= 0);
   state.models = (chosen.length ? chosen : models.map((_, i) => i)).slice(0, MOST_MODELS);
+  [state.focus] = state.models;
   state.layer = Math.max(0, depthShown() - 1);
   state.image = boot.first?.[0] ?? source.gallery[0]?.name ?? source.roll?.() ?? "";
   state.second = boot.first?.[1] ?? "";

@@ -74,6 +74,11 @@ function markGallery() {
     button.setAttribute("aria-pressed", button.dataset.name === state.image);
     button.classList.toggle("second", button.dataset.name === state.second);
   });
+  const chosen = find("[aria-pressed=true]", host);
+  if (!chosen) return;
+  const [across, down] = [chosen.offsetLeft - host.offsetLeft, chosen.offsetTop - host.offsetTop];
+  if (across < host.scrollLeft || across + chosen.offsetWidth > host.scrollLeft + host.clientWidth) host.scrollLeft = across - 60;
+  if (down < host.scrollTop || down + chosen.offsetHeight > host.scrollTop + host.clientHeight) host.scrollTop = down - 60;
 }
 
 /** A sheet to draw on: every stroke is looked at as soon as it ends. */

@@ -1,11 +1,11 @@
 // The views: what is drawn for a model, as numbers. One value per patch, row by row.
 
 const VIEWS = [
-  { key: "cls", title: "CLS attention", heads: true, says: "where CLS looks" },
-  { key: "point", title: "Attention from the point", heads: true, point: true, says: "where the patch under the point looks" },
-  { key: "similar", title: "Similarity", point: true, says: "cosine similarity of each patch to the one under the point" },
+  { key: "cls", heat: true, title: "CLS attention", heads: true, says: "where CLS looks" },
+  { key: "point", heat: true, title: "Point attention", heads: true, point: true, says: "where the patch under the point looks" },
+  { key: "similar", heat: true, title: "Similarity", point: true, says: "cosine similarity of each patch to the one under the point" },
   { key: "pca", title: "PCA colours", says: "the first three principal components of the patches as red, green and blue" },
-  { key: "norms", title: "Token norms", says: "how long each patch token is; outliers are framed" },
+  { key: "norms", heat: true, title: "Token norms", says: "how long each patch token is; outliers are framed" },
   { key: "mask", title: "Saliency mask", heads: true, mass: true, says: "the fewest patches that hold the chosen share of CLS attention" },
   ...(boot.classes?.length
     ? [{ key: "segments", title: "Segmentation", says: "what each patch is, by a vote of the nearest labelled patches" }]
