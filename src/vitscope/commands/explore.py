@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +11,7 @@ from cyclopts import Parameter
 
 from vitscope.commands.options import ModelOptions, whole
 from vitscope.core.errors import VitscopeError
+from vitscope.core.reading import user_path
 from vitscope.core.say import say
 from vitscope.core.teachings import teaching
 
@@ -39,7 +41,8 @@ def explore(
     ----------
     models
         Names from `vitscope models`, timm names, random:NAME (untrained), a model card (TOML) or a weights file; the
-        zoo can be chosen beside them.
+        zoo can be chosen beside them, and any name can be typed into the page. A folder: the cards (with --arch, also
+        the weights) below it can be typed in too.
     images
         Folder of images to choose from and to find neighbours in; with masks (COCO, PartImageNet, images/ and masks/)
         also to segment by.
@@ -51,14 +54,16 @@ def explore(
     port
         Of the server; 0 is any free one.
     memory
-        Megabytes for traced images; models and dropped images have bounds of their own.
+        Megabytes for traced images, and as many for what four models made of the folder; models (half of it, at least
+        1 GB) and dropped images (half of it) have bounds of their own.
     browser
         Open the page in the browser.
     """
     results = _results(run)
-    specs = _specs(models, results, model_options)
+    folders = tuple(user_path(model) for model in models if user_path(model).is_dir())
+    specs, calls = _specs([model for model in models if user_path(model) not in folders], results, model_options)
     if export:
-        _export(export[0], export[1:], specs[: len(models)] if models else specs, model_options.device)
+        _export(export[0], export[1:], specs[: len(calls)] if calls else specs, model_options.device)
         return
     try:
         from vitscope.report.explorer.server import serve
@@ -66,6 +71,7 @@ def explore(
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
             raise
         raise VitscopeError(MISSING) from error
+    from vitscope.report.explorer.choice import Choice
     from vitscope.report.explorer.gallery import open_gallery
     from vitscope.report.explorer.session import Session
     from vitscope.report.explorer.study import study_of
@@ -77,7 +83,11 @@ def explore(
         device=model_options.device,
         memory=memory << 20,
         study=study_of(results) if results is not None else {},
-        given=len(models),
+        given=len(calls),
+        choice=Choice(
+            folders, model_options.arch, model_options.input_size, model_options.seed, model_options.download
+        ),
+        calls=calls,
     )
 
     def opened(address: str) -> None:
@@ -109,12 +119,24 @@ def _results(run: Path | None) -> StudyResults | None:
     return load_results(run)
 
 
-def _specs(models: tuple[str, ...], results: StudyResults | None, options: ModelOptions) -> list[Spec]:
-    """The models named, then those of the run that have names, then the zoo; the same one counts once."""
+def _specs(
+    models: Sequence[str], results: StudyResults | None, options: ModelOptions
+) -> tuple[list[Spec], dict[str, str]]:
+    """The models named, then those of the run that have names, then the zoo; the same one counts once.
+
+    And the Python expressions that load those named, by title.
+    """
     from vitscope.models.spec import distinct, resolve
     from vitscope.pipeline.demo import ORDER
+    from vitscope.report.explorer.choice import load_call
 
-    specs = [_titled(spec) for spec in options.specs(models)] if models else []
+    specs, calls = [], {}
+    for model in models:
+        specs += [_titled(spec) for spec in options.specs([model])]
+        file = user_path(model)
+        arch = options.arch if file.is_file() and file.suffix != ".toml" else None
+        asked = file.name if file.is_file() else model  # the page tells no path
+        calls[specs[-1].title] = load_call(asked, arch=arch, size=options.input_size, seed=options.seed)
     for entry in results.settings.get("models", []) if results is not None else []:
         try:
             specs.append(resolve(entry["name"], title=entry.get("title")))
@@ -122,7 +144,7 @@ def _specs(models: tuple[str, ...], results: StudyResults | None, options: Model
             say(f"a model of the run cannot be shown: {error}", style="yellow")
     named = {spec.name for spec in specs}
     specs += [_titled(resolve(f"zoo/{key}")) for key in ORDER if f"zoo/{key}" not in named]
-    return list(distinct(specs))
+    return list(distinct(specs)), calls
 
 
 def _titled(spec: Spec) -> Spec:

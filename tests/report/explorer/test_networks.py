@@ -21,6 +21,7 @@ from vitscope.models.kept import trace_image
 from vitscope.models.registry import ZOO
 from vitscope.models.spec import resolve
 from vitscope.report.explorer.networks import export_networks, in_eight_bits, network_arrays, restored
+from zoo.courses import ARCHITECTURE, OPTIONS
 
 PLAIN = ("vit_tiny_patch16_224", {"img_size": 64, "patch_size": 8, "embed_dim": 32, "depth": 3, "num_heads": 4})
 ROTARY = (
@@ -58,8 +59,7 @@ def run_in(page: Page, model: int, pixels: np.ndarray) -> dict[str, torch.Tensor
     rgba = np.concatenate([pixels, np.full((*pixels.shape[:2], 1), 255, np.uint8)], -1).flatten().tolist()
     found = page.evaluate(
         """async ([model, pixels]) => {
-            const network = await vitscope.networkOf(model);
-            const { attention, tokens } = await vitscope.forward(network, new Uint8ClampedArray(pixels));
+            const { attention, tokens } = await vitscope.ran(model, new Uint8ClampedArray(pixels));
             const text = ({ data }) => {
                 const bytes = new Uint8Array(data.buffer);
                 let letters = "";
@@ -75,7 +75,13 @@ def run_in(page: Page, model: int, pixels: np.ndarray) -> dict[str, torch.Tensor
     return {name: torch.from_numpy(array.copy()) for name, array in zip(("attention", "tokens"), arrays, strict=True)}
 
 
-@pytest.mark.parametrize(("architecture", "options"), [PLAIN, ROTARY], ids=["plain", "rotary"])
+COURSE = (ARCHITECTURE, OPTIONS)  # what the zoo is taught with: 14 x 14 patches, learned and rotary positions
+WITHOUT = ("eva02_tiny_patch14_224", {**ROTARY[1], "use_abs_pos_emb": False})  # rotary positions alone
+
+
+@pytest.mark.parametrize(
+    ("architecture", "options"), [PLAIN, ROTARY, COURSE, WITHOUT], ids=["plain", "rotary", "course", "rotary alone"]
+)
 def test_the_page_computes_what_torch_does(
     explore: Any, tmp_path: Path, architecture: str, options: dict[str, Any]
 ) -> None:
@@ -85,7 +91,11 @@ def test_the_page_computes_what_torch_does(
     pixels = np.random.default_rng(1).integers(0, 256, (*size, 3), dtype=np.uint8)
     found = run_in(page, 0, pixels)
     kept = trace_image(with_weights_of_the_page(backbone), Image.fromarray(pixels))
-    assert kept.attention.std() > 0.005  # heads that do look somewhere
+    assert kept.attention.std() > 0.5 / kept.layout.tokens  # heads that do look somewhere
+    if architecture != PLAIN[0]:
+        rope = network_arrays(backbone)["rope"]
+        assert rope.shape == (kept.layout.spatial, 2 * backbone.width // backbone.heads)
+        assert rope[:, : rope.shape[1] // 2].std() > 0.1  # and patches that are turned
     assert (found["attention"] - kept.attention).abs().max() < 1e-4
     assert (found["tokens"] - kept.tokens).abs().max() < 1e-4 * kept.tokens.abs().max()
 

@@ -11,12 +11,16 @@ import pytest
 import torch
 from PIL import Image
 from playwright.sync_api import Page, expect
+from safetensors.torch import save_file
 
 from tests.report.explorer.conftest import DRAWN, Running, as_png, run_explorer, shown_values, until, zoo_session
 from vitscope.attention.rollout import rollout
 from vitscope.attention.saliency import top_mass_mask
 from vitscope.features.projection import pca
 from vitscope.models.kept import Kept, trace_image
+from vitscope.models.registry import ZOO
+from vitscope.models.spec import resolve
+from vitscope.report.explorer.choice import Choice
 
 LAYER = 8  # counted from 0
 
@@ -64,7 +68,7 @@ def test_a_clicked_patch_shows_what_python_says(dropped: Page, running: Running,
     page, patch = dropped, 21
     grid = running.session.backbone(0).layout.grid
     show(page, layer=LAYER)
-    page.get_by_role("button", name="Attention from the point").click()
+    page.get_by_role("button", name="Point attention").click()
     click_patch(page, "#image", patch, grid)
     page.wait_for_timeout(100)
     order = page.evaluate("vitscope.shown.map((one) => one.model)")
@@ -197,6 +201,7 @@ def test_a_link_restores_everything(explore: Any, running: Running) -> None:
     page = explore(running.address)
     show(page, image="m42", second="g3", models=[2, 0], focus=0, view="point", layer=4, head=2, point=[0.25, 0.75],
          mass=0.4, over=False)  # fmt: skip
+    until(page, "location.hash.includes('m42')")  # when the hand rests
     state, link = page.evaluate("({ ...vitscope.state })"), page.evaluate("location.href")
     again = explore(link)
     until(again, DRAWN)
@@ -226,22 +231,89 @@ def test_what_is_saved_is_what_is_seen(explore: Any, running: Running) -> None:
     assert len(list(root.iter("{http://www.w3.org/2000/svg}image"))) == 3
 
 
-@pytest.mark.parametrize("view", ["cls", "point", "similar", "norms", "mask"])
-@pytest.mark.parametrize("head", ["mean", "rollout", 1])
+@pytest.mark.parametrize(
+    ("view", "head", "second"),
+    [
+        *((view, head, "") for view in ("cls", "point", "mask") for head in ("mean", "rollout", 1)),
+        *((view, "mean", "") for view in ("similar", "norms", "segments")),
+        *(("pca", "mean", second) for second in ("", "g4")),
+    ],
+)
 def test_the_lines_of_python_make_the_same_numbers(
-    explore: Any, running: Running, view: str, head: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    explore: Any, running: Running, view: str, head: Any, second: str
 ) -> None:
     page = explore(running.address)
-    show(page, image="g1", view=view, head=head, layer=LAYER)
-    lines = page.evaluate("vitscope.pythonLines()")
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "menagerie").mkdir()
-    running.session.gallery[1].load().save(tmp_path / "menagerie" / "01.png")
+    show(page, image="m3" if view == "point" else "g1", second=second, view=view, head=head, layer=LAYER)
+    if view == "segments":
+        until(page, "vitscope.shown.every((one) => one.map?.kind === 'labels')")
     names: dict[str, Any] = {}
-    exec(lines.replace('"menagerie/01"', '"menagerie/01.png"'), names)
-    found = shown_values(page)
-    wanted = names["shown"].flatten().float()
-    assert (found - wanted).abs().max() <= 3e-3 * wanted.abs().max()
+    exec(page.evaluate("vitscope.pythonLines()").replace("open_gallery(None)", "menagerie_gallery(6)").replace(
+        "import open_gallery", "import menagerie_gallery"), names)  # fmt: skip
+    found, wanted = shown_values(page), names["shown"].flatten().float()
+    if view == "segments":
+        assert (found == wanted).float().mean() > 0.95  # half precision decides some votes
+    else:
+        assert (found - wanted).abs().max() <= (0.02 if view == "pca" else 3e-3) * wanted.abs().max()
+
+
+def test_the_lines_of_python_name_the_readers_own_files(
+    explore: Any, photo: Image.Image, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A card, a dropped file and a folder, by their names: a path of this machine is nobody's business."""
+    backbone = resolve("zoo/dino").load("cpu")
+    save_file(backbone.module.state_dict(), tmp_path / "mine.safetensors")
+    card = (ZOO / "dino.toml").read_text().replace("zoo/dino", "mine").replace("dino.safetensors", "mine.safetensors")
+    (tmp_path / "mine.toml").write_text(card)
+    photo.save(tmp_path / "photo.png")
+    for explorer in run_explorer(zoo_session(choice=Choice((tmp_path,)))):
+        page = explore(explorer.address)
+        page.get_by_label("Add a model").fill("mine.toml")
+        page.keyboard.press("Enter")
+        until(page, "vitscope.state.models.length === 4")
+        drop(page, (tmp_path / "photo.png").read_bytes())
+        until(page, f"vitscope.state.image.startsWith('u') && {DRAWN}")
+        show(page, models=[3], view="cls", head="mean")
+        lines = page.evaluate("vitscope.pythonLines()")
+        assert str(tmp_path) not in page.content() + lines
+        monkeypatch.chdir(tmp_path)
+        names: dict[str, Any] = {}
+        exec(lines, names)
+        wanted = names["shown"].flatten()
+        assert (shown_values(page) - wanted).abs().max() <= 3e-3 * wanted.max()
+        page.close()
+
+
+def test_a_model_is_typed_in(explore: Any) -> None:
+    """Drawn beside the others, with its own numbers; a link brings it back, and a name that is none is told."""
+    for explorer in run_explorer(zoo_session()):
+        page = explore(explorer.address)
+        field = page.get_by_label("Add a model")
+        field.fill("zoo/moco")
+        field.press("Enter")
+        expect(page.locator("#panels .map")).to_have_count(4)
+        until(page, DRAWN)
+        model = resolve("zoo/moco").load("cpu")
+        kept = trace_image(model, explorer.session.image(page.evaluate("vitscope.state.image")))
+        wanted = kept.attention[-1, :, 0, 1:].mean(0)
+        assert (shown_values(page, 3) - wanted).abs().max() <= 2e-3 * wanted.max()
+        page.wait_for_timeout(300)
+        again = explore(page.evaluate("location.href"))
+        expect(again.locator("#panels .map")).to_have_count(4)
+        page.close()
+        again.close()
+
+
+def test_a_name_that_is_none_is_told(running: Running, browser: Any) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(running.address)
+    until(page, DRAWN)
+    page.get_by_label("Add a model").fill("dino-b61")
+    page.keyboard.press("Enter")
+    expect(page.locator("#notice")).to_contain_text("no model is called 'dino-b61'")
+    expect(page.locator("#notice")).to_contain_text("did you mean dino-b16")
+    expect(page.locator("#panels .map")).to_have_count(3)
+    context.close()
 
 
 def test_neighbours_and_segments_appear(explore: Any, running: Running) -> None:
@@ -303,22 +375,6 @@ def test_a_page_of_another_origin_gets_nothing(running: Running, browser: Any) -
         )
         assert said == "refused"
     context.close()
-
-
-def test_moving_the_point_is_smooth(explore: Any, running: Running) -> None:
-    """The median frame of a drag takes less than 16 ms of scripting, strips and heads included."""
-    page = explore(running.address)
-    show(page, view="point")
-    box = page.locator("#image").bounding_box()
-    assert box
-    page.evaluate("vitscope.frames.length = 0")
-    page.mouse.move(box["x"] + 20, box["y"] + 20)
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] - 20, box["y"] + box["height"] - 20, steps=40)
-    page.mouse.up()
-    frames = page.evaluate("vitscope.frames")
-    assert len(frames) > 5
-    assert float(np.median(frames)) < 16
 
 
 def test_status_counts_bytes(running: Running) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import io
 import json
+import shutil
 import socket
 import struct
 import threading
@@ -12,6 +13,7 @@ import time
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +24,10 @@ from safetensors.torch import load
 from tests.report.explorer.conftest import TOKEN, Running, as_png, run_explorer, zoo_session
 from vitscope.data.openers import images
 from vitscope.models.kept import trace_image
+from vitscope.models.registry import ZOO
+from vitscope.report.explorer import session
 from vitscope.report.explorer.bank import Bank
+from vitscope.report.explorer.choice import Choice
 from vitscope.report.explorer.gallery import menagerie_gallery
 from vitscope.report.explorer.server import HOST
 from vitscope.report.explorer.session import MOST_BYTES, SHOWN, Session, Shelf
@@ -149,6 +154,75 @@ def test_no_answer_names_a_path_of_the_machine(photos: Path) -> None:
             assert str(photos).encode() not in answer
             assert b"/site-packages/" not in answer
         assert b"is not an image of a known format" in answers[1][1]
+
+
+# -- models that are typed in ------------------------------------------------------------------------------------------
+
+
+def typed(running: Running, text: str | bytes) -> tuple[int, dict[str, Any]]:
+    status, answer = running.ask("models", method="POST", body=text)
+    return status, json.loads(answer)
+
+
+def test_names_and_files_are_taken_once(photos: Path, tmp_path: Path) -> None:
+    cards = tmp_path / "cards" / "sub"
+    cards.mkdir(parents=True)
+    for name in ("mae.toml", "mae.safetensors"):
+        shutil.copy(ZOO / name, cards / name)
+    session = Session(zoo_session().models, images(photos).samples, root=photos, device="cpu",
+                      choice=Choice((tmp_path / "cards",), seed=3))  # fmt: skip
+    for explorer in run_explorer(session):
+        status, answer = typed(explorer, "random:zoo/dino")
+        assert (status, answer["number"]) == (200, 3)
+        assert answer["model"]["load"] == 'vitscope.load_model("random:zoo/dino", seed=3)'
+        assert typed(explorer, " random:zoo/dino ")[1]["number"] == 3
+        assert typed(explorer, "zoo/mae")[1]["number"] == 1  # it was there at the start, under another title
+        status, answer = typed(explorer, "sub/mae.toml")
+        assert (status, answer["number"]) == (200, 4)
+        assert explorer.ask("traces/4/g0")[1] == explorer.ask("traces/1/g0")[1]
+        page = explorer.ask("")[1].decode()
+        assert '"sub/mae.toml"' in page
+        assert str(tmp_path) not in page
+
+
+@pytest.mark.parametrize("text", [
+    "", " ", "x" * 201, "a\nb", "no-such-model", "zoo/../dino", "zoo/nobody", "random:", "random:nothing", "resnet50",
+    "/etc/passwd", "../cards/mae.toml", "..\\mae.toml", "/etc/hosts.toml", "link.toml", "none.toml", "~/mae.toml",
+    "pyproject.toml", "random:pyproject.toml", "mae.safetensors", "vit_base_patch16_224", "<script>", "file:mae.toml",
+])  # fmt: skip
+def test_what_is_no_model_is_told_without_a_path(
+    running: Running, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    for folder in (inside, outside):
+        folder.mkdir()
+        shutil.copy(ZOO / "mae.toml", folder / ("pyproject.toml" if folder == outside else "broken.toml"))
+        shutil.copy(ZOO / "mae.safetensors", folder)
+    (inside / "link.toml").symlink_to(outside / "pyproject.toml")
+    monkeypatch.chdir(outside)  # what lies where the server was started was not named
+    monkeypatch.setattr(running.session, "choice", Choice((inside,)))
+    before = len(running.session.models)
+    status, answer = typed(running, text)
+    assert status == 404, answer
+    assert set(answer) == {"error"}
+    assert str(tmp_path) not in answer["error"]
+    assert "/etc/" not in answer["error"] or text in answer["error"]
+    assert len(running.session.models) == before
+
+
+def test_a_broken_card_is_told_on_the_terminal(
+    running: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken.toml").write_text("name = 'x'\narchitecture = 'vit_tiny_patch16_224'\nweights = 'gone.pth'")
+    monkeypatch.setattr(running.session, "choice", Choice((tmp_path,)))
+    status, answer = typed(running, "broken.toml")
+    assert (status, answer["error"]) == (422, "this cannot be done; the terminal says why")
+
+
+def test_too_many_models_and_too_long_names(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "MOST_MODELS", len(running.session.models))
+    assert "start the explorer anew" in typed(running, "random:zoo/mae")[1]["error"]
+    assert typed(running, b"x" * 5000)[0] == 413
 
 
 # -- uploads -----------------------------------------------------------------------------------------------------------

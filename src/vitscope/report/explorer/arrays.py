@@ -19,7 +19,7 @@ def packed(arrays: Mapping[str, Tensor]) -> bytes:
 
 
 def packed_trace(kept: Kept) -> bytes:
-    """attention float16 (L, H, T, T); tokens float16 (L, T, D), to be multiplied by scale (L,).
+    """attention float16 (L, H, T, T), means of heads (L, T, T); tokens float16 (L, T, D), times scale (L,).
 
     Some networks have single activations beyond what half precision holds: the scale is 1 everywhere else.
     """
@@ -27,6 +27,7 @@ def packed_trace(kept: Kept) -> bytes:
     return packed(
         {
             "attention": kept.attention.half(),
+            "means": kept.attention.mean(1).half(),
             "tokens": (kept.tokens / scale[:, None, None]).half(),
             "scale": scale,
         }
@@ -35,7 +36,7 @@ def packed_trace(kept: Kept) -> bytes:
 
 def packed_size(depth: int, heads: int, tokens: int, width: int) -> int:
     """Bytes of a packed trace, known before it is made."""
-    return 2 * depth * (heads * tokens * tokens + tokens * width)
+    return 2 * depth * ((heads + 1) * tokens * tokens + tokens * width)
 
 
 def unit(tokens: Tensor) -> Tensor:

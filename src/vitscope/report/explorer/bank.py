@@ -16,7 +16,6 @@ from vitscope.models.backbone import Backbone
 from vitscope.models.observe import observe
 from vitscope.report.explorer.arrays import unit
 
-BUDGET = 64 << 20  # bytes of one model's bank
 VOTES = 10  # nearest labelled patches that say what a patch is
 PATCHES, IMAGES = 10, 5  # neighbours that are shown
 
@@ -26,11 +25,12 @@ class Bank:
 
     wants = frozenset({"tokens"})
 
-    def __init__(self, backbone: Backbone, samples: SampleList) -> None:
+    def __init__(self, backbone: Backbone, samples: SampleList, budget: int = 128 << 20) -> None:
+        """budget: bytes, which bounds how many of the images are looked at."""
         self.backbone, self.samples = backbone, samples
         layout, depth = backbone.layout, backbone.depth
         each = 2 * depth * layout.tokens * backbone.width
-        self.planned = max(1, min(len(samples), BUDGET // each))
+        self.planned = max(1, min(len(samples), budget // each))
         self.done = 0  # images of the plan that were tried
         self.seen: list[int] = []  # positions in the gallery
         self.attention_seen = AllAttention(layout, depth, backbone.patch)

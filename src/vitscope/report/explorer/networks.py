@@ -152,7 +152,13 @@ def export_networks(specs: Sequence[Spec], path: Path) -> Path:
         {"name": f"f{i}", "title": sample.id, "picture": as_uri(sample.load())}
         for i, sample in enumerate(menagerie_gallery(PICTURES))
     ]
-    boot = {"source": "networks", "models": described, "gallery": gallery, "first": [f"f{i}" for i in FIRST]}
+    boot = {
+        "source": "networks",
+        "models": described,
+        "gallery": gallery,
+        "menagerie": True,
+        "first": [f"f{i}" for i in FIRST],
+    }
     make_folder(path.parent)
     write_text(path, file_page(boot, blocks))
     return path

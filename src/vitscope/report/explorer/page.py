@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from markupsafe import Markup
 from vitscope.attention.kinds import KINDS
 from vitscope.core.teachings import teaching
 from vitscope.models.spec import Spec
+from vitscope.report.explorer.choice import load_call
 from vitscope.report.explorer.gallery import FIRST, MENAGERIE
 from vitscope.report.explorer.session import Session
 from vitscope.report.page import write as report
@@ -20,13 +21,13 @@ from vitscope.report.page import write as report
 HERE = Path(__file__).parent
 STYLES = ("layout", "controls", "panels", "sections")
 SCRIPTS = (  # in the order in which they are read; they share one scope
-    "state", "safetensors", "trace", "components", "values", "paint", "vit", "resample", "network", "source",
+    "state", "safetensors", "trace", "components", "values", "paint", "vit", "resample", "network", "aside", "source",
     "panels", "strip", "atlas", "second", "neighbours", "images", "controls", "save", "explorer",
 )  # fmt: skip
 
 
-def model_data(specs: Sequence[Spec]) -> list[dict[str, Any]]:
-    """What the page has to know of each model before anything is computed."""
+def model_data(specs: Sequence[Spec], calls: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+    """What the page has to know of each model before anything is computed. calls: Python that loads it, by title."""
     found = []
     for spec in specs:
         shape, how = spec.shape, teaching(spec.teaching)
@@ -44,6 +45,7 @@ def model_data(specs: Sequence[Spec]) -> list[dict[str, Any]]:
                 "hasCls": shape.layout.has_cls,
                 "size": list(spec.preprocessing.size),
                 "parameters": shape.parameters,
+                "load": (calls or {}).get(spec.title) or load_call(spec.name.partition("#")[0], seed=spec.seed),
             }
         )
     return found
@@ -53,8 +55,10 @@ def live_page(session: Session) -> tuple[str, str]:
     """The page of a running server, and its Content-Security-Policy."""
     boot = {
         "source": "server",
-        "models": model_data(session.models),
+        "models": model_data(session.models, session.calls),
+        "proposals": session.choice.proposals(),
         "gallery": session.gallery.ids,
+        "menagerie": session.gallery.origin == MENAGERIE,
         "classes": list(session.gallery.categories),
         "study": session.study,
         "given": session.given,
@@ -89,7 +93,7 @@ def _assets(images: str, connect: str) -> report.Assets:
     ours = ("colours", "type", "bar", "tooltip", "pickers", "swatch")
     style = report.read_assets([(report.HERE, ours), (HERE, STYLES)], "css")
     script = report.read_assets([(report.HERE, ("dom", "colours", "tooltip")), (HERE, SCRIPTS)], "js")
-    return report.Assets(f"{report.fixed_colours()}\n{style}", report.in_one_scope(script), images, connect)
+    return report.Assets(f"{report.fixed_colours()}\n{style}", report.in_one_scope(script), images, connect, "blob:")
 
 
 @cache

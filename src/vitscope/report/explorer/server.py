@@ -20,8 +20,9 @@ from vitscope.core.errors import VitscopeError
 from vitscope.core.say import say
 from vitscope.data.decode import BadImage
 from vitscope.report.explorer.arrays import MEDIA
+from vitscope.report.explorer.choice import LONGEST, Refused
 from vitscope.report.explorer.jobs import Busy, Job, Worker
-from vitscope.report.explorer.page import live_page
+from vitscope.report.explorer.page import live_page, model_data
 from vitscope.report.explorer.session import MOST_BYTES, NotYet, Session, Unknown
 
 HOST = "127.0.0.1"
@@ -85,6 +86,7 @@ class Explorer:
         routes = [
             ("/", self.page, "GET"),
             ("/images", self.upload, "POST"),
+            ("/models", self.model, "POST"),
             ("/pictures/{model:int}/{name}", self.picture, "GET"),
             ("/thumbs/{model:int}/{name}", self.picture, "GET"),
             ("/traces/{model:int}/{name}", self.trace, "GET"),
@@ -113,7 +115,11 @@ class Explorer:
                 response = await handler(request)
             except ClientDisconnect:
                 return Response(status_code=499)
-            except Unknown as error:
+            except TooLong as error:
+                refused = _words(str(error), 413)
+                refused.headers["connection"] = "close"  # or the rest would be read and thrown away
+                return refused
+            except (Unknown, Refused) as error:
                 return _words(str(error), 404)
             except NotYet as error:
                 return _words(str(error), 409)
@@ -140,20 +146,22 @@ class Explorer:
         return HTMLResponse(page, headers={"content-security-policy": policy})
 
     async def upload(self, request: Request) -> Response:
-        """The body is the file, nothing else. Too long a one is left before it is read, or where it grows too long."""
-        too_long = _words(f"an image may have {MOST_BYTES >> 20} MB at most", 413)
-        too_long.headers["connection"] = "close"  # or the rest would be read and thrown away
-        length = request.headers.get("content-length", "0")
-        if not length.isascii() or not length.isdigit() or int(length) > MOST_BYTES:
-            return too_long
+        """The body is the file, nothing else."""
         async with self._decoding:
-            data = bytearray()
-            async for chunk in request.stream():
-                data += chunk
-                if len(data) > MOST_BYTES:
-                    return too_long
-            name = await asyncio.to_thread(self.session.upload, bytes(data))
+            data = await _body(request, MOST_BYTES)
+            name = await asyncio.to_thread(self.session.upload, data)
         return JSONResponse({"name": name})
+
+    async def model(self, request: Request) -> Response:
+        """The body is what somebody typed; the answer, what the page has to know of the model, and its number."""
+        text = (await _body(request, 4 * LONGEST)).decode("utf-8", "replace")
+
+        def found(_stop: Callable[[], bool]) -> dict[str, Any]:
+            number = self.session.add(text)
+            (data,) = model_data([self.session.spec(number)], self.session.calls)
+            return {"number": number, "model": data}
+
+        return JSONResponse(await self._outcome(request, self.worker.submit(("model", text), found, SOON)))
 
     async def picture(self, request: Request) -> Response:
         small = request.url.path.startswith("/thumbs/")
@@ -204,6 +212,24 @@ class Explorer:
         finally:
             self.worker.leave(job)
             future.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody asks again
+
+
+class TooLong(VitscopeError):
+    """More was sent than is taken."""
+
+
+async def _body(request: Request, most: int) -> bytes:
+    """What was sent. Too long a body is left before it is read, or where it grows too long."""
+    size = f"{most >> 20} MB" if most >> 20 else f"{most} bytes"
+    length = request.headers.get("content-length", "0")
+    if not length.isascii() or not length.isdigit() or int(length) > most:
+        raise TooLong(f"this may have {size} at most")
+    data = bytearray()
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > most:
+            raise TooLong(f"this may have {size} at most")
+    return bytes(data)
 
 
 def bound_socket(port: int = 0) -> socket.socket:

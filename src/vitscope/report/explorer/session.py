@@ -11,7 +11,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -27,7 +27,8 @@ from vitscope.models.backbone import Backbone
 from vitscope.models.kept import trace_image
 from vitscope.models.spec import Spec
 from vitscope.report.explorer.arrays import packed, packed_size, packed_trace
-from vitscope.report.explorer.bank import BUDGET, Bank
+from vitscope.report.explorer.bank import Bank
+from vitscope.report.explorer.choice import MOST_MODELS, Choice, Refused
 from vitscope.report.explorer.gallery import rolled
 
 MOST_BYTES = 32 << 20  # of an uploaded file
@@ -80,10 +81,10 @@ class Shelf(Generic[Thing]):
 
 @dataclass
 class Session:
-    """models: all that can be chosen; gallery: images beside the one looked at; root: nothing outside it is shown.
+    """models: those there at the start; gallery: images beside the one looked at; root: nothing outside it is shown.
 
-    memory: bytes for traces. Uploaded images have half as much, models half as much or 1 GB, banks of tokens four
-    models' worth (256 MB).
+    memory: bytes for traces. Uploaded images have half as much, models half as much or 1 GB, banks of tokens as much,
+    a quarter for each of four models.
     """
 
     models: Sequence[Spec]
@@ -93,13 +94,16 @@ class Session:
     memory: int = 512 << 20
     study: dict[str, Any] = field(default_factory=dict)  # what a finished run says, by model title
     given: int = 0  # models that were asked for by name: the first ones
+    choice: Choice = field(default_factory=Choice)  # what can be typed in
+    calls: dict[str, str] = field(default_factory=dict)  # Python expressions that load models, by title
 
     def __post_init__(self) -> None:
+        self.models = list(self.models)
         self._threads = torch.get_num_threads()
         self._backbones: Shelf[Backbone] = Shelf(max(self.memory // 2, 1 << 30))
         self._uploads: Shelf[Image.Image] = Shelf(self.memory // 2)
         self._traces: Shelf[bytes] = Shelf(self.memory)
-        self._banks: Shelf[Bank] = Shelf(4 * BUDGET)
+        self._banks: Shelf[Bank] = Shelf(self.memory)
 
     # -- images ---------------------------------------------------------------------------------------------------
 
@@ -146,6 +150,21 @@ class Session:
             raise Unknown("there is no such model")
         return self.models[model]
 
+    def add(self, text: str) -> int:
+        """The number of the model that somebody typed in; one that is there already is not taken twice."""
+        spec, call = self.choice.find(text)
+        for number, other in enumerate(self.models):
+            if replace(other, title="") == replace(spec, title=""):
+                return number
+        if len(self.models) >= MOST_MODELS:
+            raise Refused(f"there are {MOST_MODELS} models already: start the explorer anew")
+        titles = {other.title for other in self.models}
+        ways = (spec.title, spec.name, *(f"{spec.title} ({i})" for i in range(2, MOST_MODELS + 2)))
+        spec = replace(spec, title=next(title for title in ways if title not in titles))
+        self.calls[spec.title] = call
+        self.models = [*self.models, spec]
+        return len(self.models) - 1
+
     def backbone(self, model: int) -> Backbone:
         """The network, loaded when it is first asked for, and ready to be used next.
 
@@ -181,7 +200,7 @@ class Session:
         found = self._banks.get(model)
         if found is None:
             backbone = self.backbone(model)
-            found = Bank(backbone, self.gallery)
+            found = Bank(backbone, self.gallery, self.memory // 4)
             size = 2 * backbone.depth * backbone.layout.tokens * backbone.width * found.planned
             self._banks.put(model, found, size)
         return found

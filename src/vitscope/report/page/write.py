@@ -73,13 +73,14 @@ class Assets:
     script: str
     images: str = "data:"  # where images may come from
     connect: str = "'none'"  # whom the script may ask
+    workers: str = "'none'"  # where scripts that run beside it may come from
 
     @property
     def policy(self) -> str:
         """Only this style and this script run, nothing else is fetched: what a hostile title smuggled in would not."""
         return (
             f"default-src 'none'; img-src {self.images}; connect-src {self.connect}; style-src '{_hash(self.style)}'; "
-            f"script-src '{_hash(self.script)}'; base-uri 'none'; form-action 'none'"
+            f"script-src '{_hash(self.script)}'; worker-src {self.workers}; base-uri 'none'; form-action 'none'"
         )
 
 

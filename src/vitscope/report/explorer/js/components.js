@@ -1,60 +1,77 @@
-// Principal components of patch tokens, for colours.
+// Principal components of patch tokens, as colours. Done beside the page (`aside.js`).
 
-const ROUNDS = 16;
+const MOST_ROUNDS = 100;
+
+/** Rows (n, width) scaled to length 1, minus their mean. */
+function centredUnits(rows, n, width) {
+  const out = new Float32Array(rows);
+  const mean = new Float64Array(width);
+  for (let i = 0, start = 0; i < n; i++, start += width) {
+    let square = 0;
+    for (let k = start; k < start + width; k++) square += out[k] * out[k];
+    const factor = square > 0 ? 1 / Math.sqrt(square) : 0;
+    for (let k = 0; k < width; k++) mean[k] += (out[start + k] *= factor) / n;
+  }
+  for (let i = 0, start = 0; i < n; i++, start += width) for (let k = 0; k < width; k++) out[start + k] -= mean[k];
+  return out;
+}
+
+function transposed(rows, n, width) {
+  const out = new Float32Array(rows.length);
+  for (let i = 0; i < n; i++) for (let k = 0; k < width; k++) out[k * n + i] = rows[i * width + k];
+  return out;
+}
 
 /**
- * The first three principal components of rows (n, width): coordinates, n x 3. Found on the n x n Gram matrix by
- * orthogonal iteration with a few more vectors than are wanted, which makes it converge quickly. Signs are fixed: the
- * largest coordinate of each component is positive. Pauses every few milliseconds: it is too much for one frame.
+ * The first principal components of centred rows (n, width): coordinates, n x wanted. Eigenvectors of the smaller of the
+ * two product matrices, by orthogonal iteration with a few more vectors than are wanted, until they stay where they
+ * are. Signs are fixed: the largest coordinate of each component is positive.
  */
-function* principalComponents(rows, n, width, wanted = 3) {
-  const centred = centredRows(rows, n, width);
-  const gram = new Float64Array(n * n);
-  for (let i = 0; i < n; i++) {
-    const a = centred.subarray(i * width, (i + 1) * width);
-    for (let j = 0; j <= i; j++) {
-      const b = centred.subarray(j * width, (j + 1) * width);
-      let sum = 0;
-      for (let k = 0; k < width; k++) sum += a[k] * b[k];
-      gram[i * n + j] = gram[j * n + i] = sum;
-    }
-    if (i % 16 === 15) yield;
+function principalComponents(rows, n, width, wanted = 3) {
+  const narrow = width < n;
+  const [sides, m, length] = narrow ? [transposed(rows, n, width), width, n] : [rows, n, width];
+  const zeros = new Float32Array(m);
+  const matrix = linear(sides, sides, zeros, m, length, m); // symmetric: products of all pairs
+  const size = Math.min(m, wanted + 7);
+  const times = (vectors) => linear(vectors, matrix, zeros, size, m, m);
+  let basis = Float32Array.from({ length: size * m }, (_, i) => Math.sin(1 + ((i % m) + 1) * (Math.floor(i / m) + 1) * 0.7548776662));
+  let found = null;
+  for (let round = 1; round <= MOST_ROUNDS; round++) {
+    basis = orthonormal(times(basis), size, m);
+    if (round % 8 !== 0) continue;
+    const before = found;
+    found = rotated(basis, times(basis), size, m);
+    const stays = (c) => Math.abs(dot(before.vectors[c], found.vectors[c])) > 1 - 1e-6;
+    if (before && before.vectors.slice(0, wanted).every((_, c) => stays(c))) break;
   }
-  const size = Math.min(n, wanted + 7);
-  let basis = Array.from({ length: size }, (_, v) =>
-    Float64Array.from({ length: n }, (_, i) => Math.sin(1 + (i + 1) * (v + 1) * 0.7548776662)),
-  );
-  for (let round = 0; round < ROUNDS; round++) {
-    basis = orthonormal(basis.map((vector) => times(gram, vector, n)));
-    yield;
-  }
-  const { values, vectors } = rotated(gram, basis, n);
   const coordinates = new Float32Array(n * wanted);
   for (let c = 0; c < Math.min(wanted, size); c++) {
+    const vector = found.vectors[c];
+    const factor = Math.sqrt(Math.max(0, found.values[c]));
+    const at = narrow ? (i) => dot(vector, rows.subarray(i * width, (i + 1) * width)) : (i) => vector[i] * factor;
     let peak = 0;
-    for (let i = 0; i < n; i++) if (Math.abs(vectors[c][i]) > Math.abs(vectors[c][peak])) peak = i;
-    const factor = Math.sign(vectors[c][peak] || 1) * Math.sqrt(Math.max(0, values[c]));
-    for (let i = 0; i < n; i++) coordinates[i * wanted + c] = vectors[c][i] * factor;
+    for (let i = 0; i < n; i++) {
+      coordinates[i * wanted + c] = at(i);
+      if (Math.abs(coordinates[i * wanted + c]) > Math.abs(coordinates[peak * wanted + c])) peak = i;
+    }
+    if (coordinates[peak * wanted + c] < 0) for (let i = 0; i < n; i++) coordinates[i * wanted + c] *= -1;
   }
   return coordinates;
 }
 
-function centredRows(rows, n, width) {
-  const mean = new Float64Array(width);
-  for (let i = 0; i < n; i++) for (let k = 0; k < width; k++) mean[k] += rows[i * width + k] / n;
-  const out = new Float32Array(n * width);
-  for (let i = 0; i < n; i++) for (let k = 0; k < width; k++) out[i * width + k] = rows[i * width + k] - mean[k];
-  return out;
-}
-
-function times(matrix, vector, n) {
-  const out = new Float64Array(n);
-  for (let i = 0; i < n; i++) {
-    let sum = 0;
-    for (let j = 0, k = i * n; j < n; j++, k++) sum += matrix[k] * vector[j];
-    out[i] = sum;
+/** Tokens (n, width) as colours (n x 3, 0..1): components between their 2nd and 98th percentile. */
+function componentColours(tokens, width) {
+  const n = tokens.length / width;
+  const colours = principalComponents(centredUnits(tokens, n, width), n, width);
+  for (let c = 0; c < 3; c++) {
+    const sorted = Float32Array.from({ length: n }, (_, i) => colours[3 * i + c]).sort();
+    const [low, high] = [sorted[Math.floor(0.02 * (n - 1))], sorted[Math.ceil(0.98 * (n - 1))]];
+    for (let i = 0; i < n; i++) {
+      const share = high > low ? (colours[3 * i + c] - low) / (high - low) : 0.5;
+      colours[3 * i + c] = Math.min(1, Math.max(0, share));
+    }
   }
-  return out;
+  return colours;
 }
 
 function dot(a, b) {
@@ -63,34 +80,34 @@ function dot(a, b) {
   return sum;
 }
 
-/** Gram-Schmidt, twice, which is enough; what vanishes becomes zero. */
-function orthonormal(vectors) {
-  const done = [];
-  for (const vector of vectors) {
+/** Gram-Schmidt of vectors (size, m), twice, which is enough; what vanishes becomes zero. */
+function orthonormal(vectors, size, m) {
+  for (let v = 0; v < size; v++) {
+    const vector = vectors.subarray(v * m, (v + 1) * m);
+    const largest = vector.reduce((top, value) => Math.max(top, Math.abs(value)), 0);
     for (let twice = 0; twice < 2; twice++) {
-      for (const other of done) {
+      for (let o = 0; o < v; o++) {
+        const other = vectors.subarray(o * m, (o + 1) * m);
         const share = dot(vector, other);
-        for (let i = 0; i < vector.length; i++) vector[i] -= share * other[i];
+        for (let i = 0; i < m; i++) vector[i] -= share * other[i];
       }
     }
     const length = Math.sqrt(dot(vector, vector));
-    for (let i = 0; i < vector.length; i++) vector[i] = length > 1e-12 ? vector[i] / length : 0;
-    done.push(vector);
+    for (let i = 0; i < m; i++) vector[i] = length > 1e-6 * largest ? vector[i] / length : 0;
   }
-  return done;
+  return vectors;
 }
 
-/** Eigenvectors within the space of a basis, largest eigenvalue first: Jacobi rotations of the small matrix. */
-function rotated(matrix, basis, n) {
-  const size = basis.length;
-  const images = basis.map((vector) => times(matrix, vector, n));
-  const small = basis.map((a) => images.map((b) => dot(a, b)));
-  const turn = basis.map((_, i) => basis.map((_, j) => Number(i === j)));
-  for (let sweep = 0; sweep < 24; sweep++) {
+/** Eigenvectors within the space of a basis (size, m), largest first; images: the basis times the matrix. By Jacobi. */
+function rotated(basis, images, size, m) {
+  const part = (vectors, v) => vectors.subarray(v * m, (v + 1) * m);
+  const all = Array.from({ length: size }, (_, i) => i);
+  const small = all.map((i) => all.map((j) => dot(part(basis, i), part(images, j))));
+  const turn = all.map((i) => all.map((j) => Number(i === j)));
+  for (let sweep = 0; sweep < 12; sweep++) {
     for (let p = 0; p < size; p++) {
       for (let q = p + 1; q < size; q++) {
-        if (Math.abs(small[p][q]) < 1e-14) continue;
-        const angle = 0.5 * Math.atan2(2 * small[p][q], small[p][p] - small[q][q]);
+        const angle = 0.5 * Math.atan2(small[p][q] + small[q][p], small[p][p] - small[q][q]);
         const [c, s] = [Math.cos(angle), Math.sin(angle)];
         for (let k = 0; k < size; k++) {
           [small[k][p], small[k][q]] = [c * small[k][p] + s * small[k][q], c * small[k][q] - s * small[k][p]];
@@ -102,11 +119,13 @@ function rotated(matrix, basis, n) {
       }
     }
   }
-  const order = basis.map((_, i) => i).sort((a, b) => small[b][b] - small[a][a]);
+  const order = [...all].sort((a, b) => small[b][b] - small[a][a]);
   return {
     values: order.map((i) => small[i][i]),
-    vectors: order.map((i) =>
-      Float64Array.from({ length: n }, (_, row) => basis.reduce((sum, b, k) => sum + b[row] * turn[k][i], 0)),
-    ),
+    vectors: order.map((i) => {
+      const vector = new Float64Array(m);
+      for (const k of all) for (let row = 0; row < m; row++) vector[row] += basis[k * m + row] * turn[k][i];
+      return vector;
+    }),
   };
 }

@@ -3,12 +3,8 @@
 const sliders = {};
 
 function startControls() {
-  const chips = models.map((model, i) => {
-    const button = html("button", { type: "button", class: "chip", "data-choose": i }, markOf(i), model.title);
-    button.addEventListener("click", () => choose(i));
-    return button;
-  });
-  find("#models").append(...chips);
+  models.forEach((_, i) => addChip(i));
+  startTyping();
   const views = VIEWS.map(({ key, title, says }, i) => {
     const button = html("button", { type: "button", class: "view", "data-show": key, title: `${says} (key ${i + 1})` }, title);
     button.addEventListener("click", () => change({ view: key }));
@@ -24,6 +20,41 @@ function startControls() {
   listen("#play", "click", togglePlay);
   addEventListener("keydown", keys);
   find("#image").addEventListener("keydown", moveByKeys);
+}
+
+function addChip(model) {
+  const button = html("button", { type: "button", class: "chip", "data-choose": model }, markOf(model), models[model].title);
+  button.addEventListener("click", () => choose(model));
+  find("#models").append(button);
+}
+
+/** Any model can be typed in, where a server knows what its name means. */
+function startTyping() {
+  const form = find("#add-model");
+  if (!form) return;
+  const field = find("input", form);
+  find("datalist", form).append(...(boot.proposals ?? []).map((value) => html("option", { value })));
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const text = field.value.trim();
+    if (!text) return;
+    progress.note = `looking for ${text}`;
+    showProgress();
+    try {
+      const { number, model } = await source.model(text);
+      if (!models[number]) {
+        models[number] = model;
+        addChip(number);
+      }
+      field.value = "";
+      if (!state.models.includes(number)) choose(number);
+    } catch (error) {
+      complain(error);
+    } finally {
+      progress.note = "";
+      showProgress();
+    }
+  });
 }
 
 /** Take a model in, or out; the fifth replaces the oldest. */
@@ -44,8 +75,11 @@ function showControls() {
     chip.setAttribute("aria-pressed", state.models.includes(Number(chip.dataset.choose))),
   );
   findAll("[data-show]").forEach((button) => button.setAttribute("aria-pressed", button.dataset.show === state.view));
-  const [bar, current] = [find("#views"), find(`[data-show=${state.view}]`)];
-  if (bar.scrollWidth > bar.clientWidth) bar.scrollLeft = current.offsetLeft - bar.offsetLeft - 40;
+  const bar = find("#views");
+  if (bar.dataset.view !== state.view && bar.scrollWidth > bar.clientWidth) {
+    bar.scrollLeft = find(`[data-show=${state.view}]`).offsetLeft - bar.offsetLeft - 40;
+  }
+  bar.dataset.view = state.view;
   const layer = find("#layer");
   layer.max = depthShown();
   layer.value = state.layer + 1;
@@ -64,6 +98,7 @@ function showControls() {
   find("#says").textContent = state.every
     ? `Everything that ${models[state.focus].title} makes of the image.`
     : `${view.says[0].toUpperCase()}${view.says.slice(1)}.`;
+  find("#scale").hidden = !state.every && !view.heat;
   showStudy();
 }
 
@@ -86,6 +121,9 @@ function showLegend() {
 /** What the study says of the models that are shown: the layer that it would take for each task. */
 function showStudy() {
   const host = find("#study");
+  const now = `${state.models} ${state.layer}`;
+  if (host.dataset.now === now) return;
+  host.dataset.now = now;
   const known = state.models.filter((model) => boot.study?.[models[model].title]?.tasks.length);
   host.hidden = !known.length;
   if (!known.length) return;

@@ -17,9 +17,12 @@ const pictureOf = (model, image) => images.get(`${shapeOf(model)} ${image}`) ?? 
 function change(update) {
   Object.assign(state, update);
   normalise();
-  history.replaceState(null, "", toHash());
+  keepHash();
   refresh();
 }
+
+/** The address follows when the hand rests: browsers refuse to change it at every move. */
+const keepHash = settled(() => history.replaceState(null, "", toHash()), 120);
 
 function normalise() {
   if (!state.models.includes(state.focus)) state.focus = state.models[0];
@@ -78,24 +81,12 @@ function wishPicture(model, image) {
   );
 }
 
-let turn = Promise.resolve(); // networks in this page take turns
 async function wishTrace(model, image, key) {
   const controller = new AbortController();
   wishes.set(key, controller);
   troubles.delete(key);
   try {
-    if (boot.source === "networks") {
-      const before = turn;
-      let done;
-      turn = new Promise((go) => (done = go));
-      await before;
-      try {
-        controller.signal.throwIfAborted();
-        traces.set(key, await source.trace(model, image, controller.signal));
-      } finally {
-        done();
-      }
-    } else traces.set(key, await source.trace(model, image, controller.signal));
+    traces.set(key, await source.trace(model, image, controller.signal));
   } catch (error) {
     if (controller.signal.aborted) return;
     troubles.set(key, error.message);
@@ -170,34 +161,12 @@ function redraw() {
   });
 }
 
-const background = []; // {steps: a generator, layer, done}: longer than a frame, done bit by bit
-/** As much as a frame has time for: small maps first, then what takes longer. */
+/** As much as a frame has time for; the rest at the next ones. */
 function work(start) {
-  let more = true;
-  while (more && performance.now() - start < FRAME) {
-    if (tasks.length) tasks.shift()();
-    else if (background.length) step(nearest(background));
-    else more = false;
-  }
+  while (tasks.length && performance.now() - start < FRAME) tasks.shift()();
   frames.push(performance.now() - start);
   if (frames.length > 600) frames.shift();
-  if ((tasks.length || background.length) && !queued) {
-    requestAnimationFrame(() => !queued && work(performance.now()));
-  }
-}
-
-/** What belongs to the layer that is looked at comes first, then its neighbours. */
-const nearest = (jobs) => {
-  const distance = (job) => Math.abs(job.layer - state.layer);
-  return jobs.reduce((best, job) => (distance(job) < distance(best) ? job : best));
-};
-
-function step(job) {
-  const { value, done } = job.steps.next();
-  if (!done) return;
-  background.splice(background.indexOf(job), 1);
-  job.done(value);
-  redraw();
+  if (tasks.length && !queued) requestAnimationFrame(() => !queued && work(performance.now()));
 }
 
 /** The image itself, with the point. */
@@ -218,6 +187,7 @@ function start() {
   const given = boot.given ?? 0; // models that were named come first
   const chosen = given ? models.slice(0, given).map((_, i) => i) : preferred.filter((model) => model >= 0);
   state.models = (chosen.length ? chosen : models.map((_, i) => i)).slice(0, MOST_MODELS);
+  [state.focus] = state.models;
   state.layer = Math.max(0, depthShown() - 1);
   state.image = boot.first?.[0] ?? source.gallery[0]?.name ?? source.roll?.() ?? "";
   state.second = boot.first?.[1] ?? "";
@@ -239,5 +209,5 @@ function start() {
   refresh();
 }
 
-globalThis.vitscope = { state, shown, models, matches, frames, traceOf, change, pythonLines, forward, networkOf };
+globalThis.vitscope = { state, shown, models, matches, frames, traceOf, change, pythonLines, ran };
 start();

@@ -1,5 +1,6 @@
 // Getting images in: drop, paste, pick, roll, draw, or choose from the folder.
 
+const fileNames = new Map(); // of uploaded images, as their owner calls them
 let target = "image"; // whom the next image is for: "image" or "second"
 
 async function take(blob, where = "image") {
@@ -7,6 +8,7 @@ async function take(blob, where = "image") {
     progress.note = "reading the image";
     showProgress();
     const name = await source.upload(blob);
+    fileNames.set(name, blob.name ?? "drawing.png");
     change({ [where]: name });
   } catch (error) {
     complain(error);
@@ -64,10 +66,19 @@ function startImages() {
 }
 
 function markGallery() {
+  const host = find("#gallery");
+  const now = `${state.image} ${state.second}`;
+  if (host.dataset.now === now) return;
+  host.dataset.now = now;
   findAll("#gallery [data-name]").forEach((button) => {
     button.setAttribute("aria-pressed", button.dataset.name === state.image);
     button.classList.toggle("second", button.dataset.name === state.second);
   });
+  const chosen = find("[aria-pressed=true]", host);
+  if (!chosen) return;
+  const [across, down] = [chosen.offsetLeft - host.offsetLeft, chosen.offsetTop - host.offsetTop];
+  if (across < host.scrollLeft || across + chosen.offsetWidth > host.scrollLeft + host.clientWidth) host.scrollLeft = across - 60;
+  if (down < host.scrollTop || down + chosen.offsetHeight > host.scrollTop + host.clientHeight) host.scrollTop = down - 60;
 }
 
 /** A sheet to draw on: every stroke is looked at as soon as it ends. */

@@ -23,7 +23,7 @@ function segmentation(trace, layer) {
   return segmentations.get(key)?.subarray(layer * trace.count, (layer + 1) * trace.count) ?? null;
 }
 
-const banksDone = new Set();
+const banksDone = new Map(); // by model: how many images it looked at
 const bankProgress = new Map();
 let growing = false;
 
@@ -36,7 +36,7 @@ async function growBanks() {
       const { done, planned, kinds } = await source.bank(next);
       bankProgress.set(next, [done, planned]);
       if (done >= planned) {
-        banksDone.add(next);
+        banksDone.set(next, planned);
         bankProgress.delete(next);
         if (kinds) kindsKnown.set(next, kinds);
         askNeighbours();
@@ -92,7 +92,7 @@ function neighbourRow(model, found) {
     "div",
     { class: "near", "data-model": model },
     html("h3", {}, markOf(model), models[model].title),
-    html("p", { class: "quiet" }, "patches"),
+    html("p", { class: "quiet" }, banksDone.get(model) < source.gallery.length ? `patches, of ${banksDone.get(model)} of the images` : "patches"),
     html("div", { class: "near-tiles patches" }, patches),
     html("p", { class: "quiet" }, "images"),
     html("div", { class: "near-tiles" }, images),

@@ -1,20 +1,26 @@
 // Networks that this page runs itself: weights of 8 bits inside it, unpacked when a network is first used.
 
-const networks = new Map();
+const sent = new Map(); // networks that the worker has, or will have: promises by model
 
-/** A network of the page. Matrices are bytes with a scale for each row; everything else is there as it is. */
-async function networkOf(model) {
-  if (!networks.has(model)) {
-    const arrays = readArrays(await embedded(`network-${model}`));
-    const weights = {};
-    for (const [name, array] of Object.entries(arrays)) {
-      if (name.endsWith(".scale")) continue;
-      const scale = arrays[`${name}.scale`];
-      weights[name] = scale ? dequantised(array, scale) : Float32Array.from(floats(array));
-    }
-    networks.set(model, { weights, ...models[model], ...models[model].network });
+/** Weights by name, float32. Matrices are bytes with a scale for each row; everything else is there as it is. */
+function unpackedNetwork(arrays) {
+  const weights = {};
+  for (const [name, array] of Object.entries(arrays)) {
+    if (name.endsWith(".scale")) continue;
+    const scale = arrays[`${name}.scale`];
+    weights[name] = scale ? dequantised(array, scale) : Float32Array.from(floats(array));
   }
-  return networks.get(model);
+  return weights;
+}
+
+/** Attention, head means and tokens of an image, computed beside the page. pixels: bytes (h, w, 4). */
+async function ran(model, pixels, signal) {
+  if (!sent.has(model)) {
+    const settings = { ...models[model], ...models[model].network };
+    sent.set(model, embedded(`network-${model}`).then((bytes) => aside("network", { model, bytes, settings })));
+  }
+  await sent.get(model);
+  return aside("forward", { model, pixels }, { signal });
 }
 
 /** The bytes (h, w, 4) that a network sees of a picture: the middle of it, resized. */

@@ -1,11 +1,20 @@
 // Maps onto canvases: cells alone, or over the image.
 
 const LABEL_COLOURS = [
-  "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#8F6FD1", "#7A5230", "#00A6A6", "#B0B0B0",
+  "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#D55E00", "#8F6FD1", "#7A5230", "#56B4E9", "#00A6A6", "#B0B0B0",
 ]; // prettier-ignore
-const labelColour = (label) => LABEL_COLOURS[(label - 1) % LABEL_COLOURS.length];
 const channels = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
-const LABEL_CHANNELS = LABEL_COLOURS.map(channels);
+/** [r, g, b] of each class: fixed ones first, then hues as far apart as any number of them can be. */
+const LABEL_CHANNELS = (boot.classes ?? []).map((_, i) => {
+  if (i < LABEL_COLOURS.length) return channels(LABEL_COLOURS[i]);
+  const light = 0.62 - 0.17 * (i % 3);
+  const channel = (n) => {
+    const k = (n + i * 137.508 / 30) % 12;
+    return Math.round(255 * (light - 0.6 * Math.min(light, 1 - light) * Math.max(-1, Math.min(k - 3, 9 - k, 1))));
+  };
+  return [channel(0), channel(8), channel(4)];
+});
+const labelColour = (label) => `rgb(${LABEL_CHANNELS[label - 1].join(" ")})`;
 /** The ramp of maps, dark to bright in either theme, as they lie over images. */
 const GLOW = (() => {
   const anchors = HEAT.dark.map(channels);
@@ -17,6 +26,19 @@ const GLOW = (() => {
 })();
 
 const SHADE = [10, 12, 22];
+
+const muted = new WeakMap();
+/** A picture nearly without its colours, so that those of a map are read as they are. */
+function mutedPicture(picture) {
+  if (!muted.has(picture)) {
+    const canvas = new OffscreenCanvas(picture.naturalWidth, picture.naturalHeight);
+    const context = canvas.getContext("2d");
+    context.filter = "grayscale(0.85)";
+    context.drawImage(picture, 0, 0);
+    muted.set(picture, canvas);
+  }
+  return muted.get(picture);
+}
 
 const scratches = new Map();
 /** A canvas and pixels of one per patch, used again and again. */
@@ -45,11 +67,11 @@ function cells(map, pixels, over) {
     const factor = 1 / (map.high - map.low || 1);
     for (let i = 0; i < count; i++) {
       const share = Math.min(1, Math.max(0, (values[i] - map.low) * factor));
-      put(i, GLOW[Math.round(255 * share)], over ? 130 + 60 * share : 255);
+      put(i, GLOW[Math.round(255 * share)], over ? 125 + 75 * share : 255);
     }
   } else if (map.kind === "colours") {
     for (let i = 0; i < count; i++) {
-      for (let channel = 0; channel < 3; channel++) data[4 * i + channel] = 255 * values[3 * i + channel];
+      for (let channel = 0; channel < 3; channel++) data[4 * i + channel] = 22 + 218 * values[3 * i + channel]; // no glare
       data[4 * i + 3] = 255;
     }
   } else if (map.kind === "mask") {
@@ -59,7 +81,7 @@ function cells(map, pixels, over) {
     }
   } else {
     for (let i = 0; i < count; i++) {
-      if (values[i]) put(i, LABEL_CHANNELS[(values[i] - 1) % LABEL_CHANNELS.length], over ? 190 : 255);
+      if (values[i]) put(i, LABEL_CHANNELS[values[i] - 1], over ? 190 : 255);
       else put(i, over ? SHADE : blank, over ? 110 : 255);
     }
   }
@@ -71,7 +93,7 @@ function paintCells(context, map, [h, w], x, y, width, height, picture = null) {
   const over = picture !== null && map.kind !== "colours";
   cells(map, pixels, over);
   small.putImageData(pixels, 0, 0);
-  if (over) context.drawImage(picture, x, y, width, height);
+  if (over) context.drawImage(map.kind === "mask" ? picture : mutedPicture(picture), x, y, width, height);
   context.imageSmoothingEnabled = over && map.kind === "heat";
   context.imageSmoothingQuality = "high";
   context.drawImage(canvas, x, y, width, height);

@@ -1,7 +1,7 @@
 // Arrays from bytes: safetensors, as the server, a frozen page and shipped weights have them.
 
 /** All 65,536 half-precision numbers: decoding one is looking it up. */
-const HALF = (() => {
+function halfNumbers() {
   const table = new Float32Array(65536);
   for (let bits = 0; bits < 65536; bits++) {
     const exponent = (bits >> 10) & 31;
@@ -12,7 +12,8 @@ const HALF = (() => {
     else table[bits] = sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
   }
   return table;
-})();
+}
+const HALF = halfNumbers();
 
 const KINDS_OF_NUMBERS = { F32: Float32Array, F16: Uint16Array, I32: Int32Array, U8: Uint8Array, I8: Int8Array };
 

@@ -59,26 +59,37 @@ function download(blob, name) {
 /** A Python string: JSON has the same escapes. */
 const quoted = JSON.stringify;
 
+/** Python that makes an image: a picture of the menagerie is rendered anew, any other is a file of the reader's. */
+function imageLine(variable, name) {
+  const number = Number(name.slice(1));
+  const split = name[0] === "m" ? "rolled" : boot.menagerie && /^[gf]/.test(name) ? "shelf" : null;
+  if (split) return `${variable} = Image.fromarray(render(World().scene("${split}", ${number}), 224).image)`;
+  return `${variable} = ${quoted(name[0] === "u" ? (fileNames.get(name) ?? "image.png") : titleOf(name))}`;
+}
+
 /** The lines that make what the first panel shows. */
 function pythonLines() {
   const { model, view, layer } = shown[0];
-  const { name, prefix, hasCls, grid } = models[model];
+  const { load, prefix, hasCls, grid } = models[model];
   const patch = patchAt(model, state.point);
   const head = headOf(model);
   const about = viewOf(view);
-  const gallery = state.image.startsWith("g") ? titleOf(state.image) : "image.png";
+  const second = view === "pca" && state.second;
+  const imports = new Set(["import vitscope", "from vitscope.models.kept import trace_image"]);
+  const images = [imageLine("image", state.image), ...(second ? [imageLine("second", second)] : [])];
+  if (images.some((line) => line.includes("World"))) {
+    imports.add("from PIL import Image").add("from vitscope.menagerie import World, render");
+  }
   const lines = [
-    "import vitscope",
-    "from vitscope.models.kept import trace_image",
-    "",
-    `model = vitscope.load_model(${quoted(name)})`,
-    `kept = trace_image(model, ${quoted(gallery)})  # model.trace, with everything kept`,
+    ...images,
+    `model = ${load}`,
+    "kept = trace_image(model, image)  # model.trace, with everything kept",
     `layer, patch = ${layer}, ${patch}  # counted from 0; the grid is ${grid[0]} x ${grid[1]}`,
   ];
   const from = about.point ? `${prefix} + patch` : hasCls ? "0" : `slice(${prefix}, None)`;
   if (about.heads && head === "rollout") {
+    imports.add("from vitscope.attention.rollout import rollout");
     lines.push(
-      "from vitscope.attention.rollout import rollout",
       "source = kept.attention.new_zeros(kept.layout.tokens)",
       `source[${from}] = 1`,
       "source /= source.sum()",
@@ -87,22 +98,43 @@ function pythonLines() {
   } else if (about.heads) {
     const which = head === "mean" ? "kept.attention[layer].mean(0)" : `kept.attention[layer, ${head}]`;
     lines.push(`shown = ${which}[${from}, ${prefix}:]${!about.point && !hasCls ? ".mean(0)" : ""}`);
-  } else {
-    lines.push(`patches = kept.tokens[layer, ${prefix}:]  # (N, D)`);
-    const unit = "torch.nn.functional.normalize(patches, dim=1)";
-    if (view !== "norms") lines.splice(1, 0, "import torch");
-    if (view === "norms") lines.push("shown = patches.norm(dim=1)");
-    if (view === "similar") lines.push(`patches = ${unit}`, "shown = patches @ patches[patch]");
-    if (view === "pca") {
-      lines.push("from vitscope.features.projection import pca", `shown, _ = pca(${unit}, 3)  # (N, 3), scaled to colours for the page`);
-    }
-    if (view === "segments") lines.push(`shown = ${unit}  # asked among the labelled patches of the folder`);
-  }
+  } else lines.push(...tokenLines(view, prefix, imports));
   if (view === "mask") {
-    lines.push("from vitscope.attention.saliency import top_mass_mask", `shown = top_mass_mask(shown, ${state.mass})`);
+    imports.add("from vitscope.attention.saliency import top_mass_mask");
+    lines.push(`shown = top_mass_mask(shown, ${state.mass})`);
   }
-  if (view !== "pca" && view !== "segments") lines.push("shown = shown.reshape(kept.layout.grid)");
-  return `${lines.join("\n")}\n`;
+  lines.push(`shown = shown.reshape(*kept.layout.grid${view === "pca" ? ", 3" : ""})`);
+  return `${[...imports].join("\n")}\n\n${lines.join("\n")}\n`;
+}
+
+/** Those of views that are made of tokens. */
+function tokenLines(view, prefix, imports) {
+  const tokens = (kept) => `${kept}.tokens[layer, ${prefix}:]`;
+  if (view === "norms") return [`shown = ${tokens("kept")}.norm(dim=1)  # of the patches, (N,)`];
+  imports.add("from torch.nn.functional import normalize");
+  const lines = [`patches = normalize(${tokens("kept")}, dim=1)  # (N, D)`];
+  if (view === "similar") return [...lines, "shown = patches @ patches[patch]"];
+  if (view === "pca") {
+    imports.add("import torch").add("from vitscope.features.projection import pca");
+    const both = `[patches, normalize(${tokens("trace_image(model, second)")}, dim=1)]`;
+    const space = state.second ? `torch.cat(${both})` : "patches";
+    return [
+      ...lines,
+      `colours, _ = pca(${space}, 3)  # in one space`,
+      'low, high = (colours.quantile(q, 0, interpolation=i) for q, i in ((0.02, "lower"), (0.98, "higher")))',
+      "shown = ((colours - low) / (high - low)).clamp(0, 1)[: len(patches)]",
+    ];
+  }
+  imports.add("from vitscope.report.explorer.bank import Bank").add("from vitscope.report.explorer.gallery import open_gallery");
+  const folder = boot.menagerie ? "None" : 'Path(".")';
+  if (!boot.menagerie) imports.add("from pathlib import Path");
+  const own = state.image[0] === "g" ? state.image.slice(1) : "None";
+  return [
+    ...lines,
+    `bank = Bank(model, open_gallery(${folder}))  # ${boot.menagerie ? "the menagerie" : "the folder of images"}`,
+    "bank.grow(lambda: False)  # look at all of it",
+    `shown = bank.segment(layer, patches, ${own})["labels"]  # 0 is background`,
+  ];
 }
 
 async function copy(text, words) {

@@ -37,7 +37,7 @@ function drawPair({ model, canvas, told }) {
   const low = values.reduce((a, b) => Math.min(a, b));
   context.translate(width + gap, 0);
   const map = { kind: "heat", values, low, high: Math.max(values[best], low + 1e-6) };
-  const colours = state.view === "pca" ? componentColours([first, second], layer, 1) : null;
+  const colours = state.view === "pca" ? coloursOf([first, second], layer, 1) : null;
   if (colours) paintCells(context, { kind: "colours", values: colours }, second.grid, 0, 0, width, height);
   else paintCells(context, map, second.grid, 0, 0, width, height, two);
   context.setTransform(1, 0, 0, 1, 0, 0);

@@ -14,6 +14,7 @@ const numbered = (trace) => Object.assign(trace, { serial: serial++ });
 
 const serverSource = {
   upload: async (blob) => (await (await answer("images", { method: "POST", body: blob })).json()).name,
+  model: async (text) => (await answer("models", { method: "POST", body: text })).json(),
   roll: () => `m${Math.floor(Math.random() * 1e6)}`,
   picture: (model, name) => loaded(`pictures/${model}/${name}`),
   thumb: (model, name) => `thumbs/${model}/${name}`,
@@ -68,13 +69,8 @@ const networkSource = {
   picture: (_model, name) => loaded(dropped.get(name) ?? heldPicture(name)),
   thumb: (_model, name) => dropped.get(name) ?? heldPicture(name),
   trace: async (model, name, signal) => {
-    const network = await networkOf(model);
-    const pixels = seenBy(await networkSource.picture(model, name), network.size);
-    const between = async (layer) => {
-      signal?.throwIfAborted();
-      if (layer % 2 === 0) await new Promise((go) => setTimeout(go)); // the page stays awake
-    };
-    return numbered(new Trace(model, await forward(network, pixels, between)));
+    const pixels = seenBy(await networkSource.picture(model, name), models[model].size);
+    return numbered(new Trace(model, await ran(model, pixels, signal)));
   },
 };
 

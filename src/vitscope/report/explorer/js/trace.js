@@ -1,50 +1,36 @@
 // One image seen by one model: attention and tokens of every block, and what follows from them, computed once.
 
 class Trace {
-  /** attention: (L, H, T, T), tokens: (L, T, D) arrays; scale: of each layer's tokens, or nothing. */
-  constructor(model, { attention, tokens, scale }) {
-    Object.assign(this, { model, attention, tokens, scale: scale ? floats(scale) : null });
+  /** attention: (L, H, T, T), means: (L, T, T), tokens: (L, T, D) arrays; scale: of each layer's tokens, or nothing. */
+  constructor(model, { attention, means, tokens, scale }) {
+    Object.assign(this, { model, attention, means, tokens, scale: scale ? floats(scale) : null });
     const { grid, prefix, hasCls, depth, heads } = models[model];
     Object.assign(this, { grid, prefix, hasCls, depth, heads });
     this.count = grid[0] * grid[1];
     this.size = prefix + this.count;
     this.width = tokens.shape[2];
-    this.means = new Array(depth); // head means, (T, T) each
     this.units = new Array(depth); // patches scaled to length 1, (N, D) each
     this.lengths = new Array(depth); // and how long they were
     this.spatial = new Map(); // mean attention of all patches, by layer and head
+    this.colours = new Map(); // by layer and second image: principal components as colours
   }
 
   /** Attention of a token: what it looks at, (T,). */
   row(layer, head, token) {
-    const start = ((layer * this.heads + head) * this.size + token) * this.size;
-    return floats(this.attention, start, this.size);
+    return floats(this.attention, ((layer * this.heads + head) * this.size + token) * this.size, this.size);
   }
 
   /** The same, averaged over heads. */
   meanRow(layer, token) {
-    if (this.means[layer]) return this.means[layer].subarray(token * this.size, (token + 1) * this.size);
-    const sum = new Float32Array(this.size);
-    for (let head = 0; head < this.heads; head++) {
-      const row = this.row(layer, head, token);
-      for (let i = 0; i < sum.length; i++) sum[i] += row[i] / this.heads;
-    }
-    return sum;
+    return floats(this.means, (layer * this.size + token) * this.size, this.size);
   }
 
-  /** Attention averaged over heads, (T, T). */
-  meanMatrix(layer) {
-    if (!this.means[layer]) {
-      const size = this.size * this.size;
-      const sum = new Float32Array(size);
-      for (let head = 0; head < this.heads; head++) {
-        const one = floats(this.attention, (layer * this.heads + head) * size, size);
-        for (let i = 0; i < size; i++) sum[i] += one[i];
-      }
-      for (let i = 0; i < size; i++) sum[i] /= this.heads;
-      this.means[layer] = sum;
-    }
-    return this.means[layer];
+  /** Add a mean row, times a weight, to a sum (T,). */
+  addMeanRow(layer, token, weight, sum) {
+    const { data, dtype } = this.means;
+    const start = (layer * this.size + token) * this.size;
+    if (dtype === "F16") for (let i = 0; i < sum.length; i++) sum[i] += weight * HALF[data[start + i]];
+    else for (let i = 0; i < sum.length; i++) sum[i] += weight * data[start + i];
   }
 
   /** Attention averaged over all patches that look, (T,); head: a number or "mean". */
@@ -65,7 +51,7 @@ class Trace {
   patches(layer) {
     if (!this.units[layer]) {
       const start = (layer * this.size + this.prefix) * this.width;
-      const unit = Float32Array.from(floats(this.tokens, start, this.count * this.width));
+      const unit = new Float32Array(floats(this.tokens, start, this.count * this.width));
       const lengths = new Float32Array(this.count);
       for (let i = 0; i < this.count; i++) {
         let square = 0;
@@ -92,13 +78,8 @@ class Trace {
     if (token === null) row.fill(1 / this.count, this.prefix);
     else row[token] = 1;
     for (let at = layer; at >= 0; at--) {
-      const matrix = this.meanMatrix(at);
       const next = new Float32Array(this.size);
-      for (let s = 0; s < this.size; s++) {
-        const weight = row[s];
-        if (weight === 0) continue;
-        for (let d = 0, k = s * this.size; d < this.size; d++, k++) next[d] += weight * matrix[k];
-      }
+      for (let s = 0; s < this.size; s++) if (row[s] !== 0) this.addMeanRow(at, s, row[s], next);
       for (let d = 0; d < this.size; d++) next[d] = 0.5 * (next[d] + row[d]);
       row = next;
     }
@@ -113,7 +94,7 @@ class Trace {
 class FrozenTrace extends Trace {
   constructor(model, arrays) {
     const tokens = { dtype: "F32", shape: arrays.tokens.shape, data: dequantised(arrays.tokens, arrays.scales) };
-    super(model, { attention: null, tokens });
+    super(model, { attention: null, means: null, tokens });
     this.kept = arrays;
     this.nearest = this.nearestSources(arrays.sources.data);
     this.given = arrays.norms ? arrays.norms : null;
@@ -150,13 +131,11 @@ class FrozenTrace extends Trace {
     return this.roots(this.kept.means.data, this.kept.meanTops, layer * this.size + token);
   }
 
-  meanMatrix(layer) {
-    if (!this.means[layer]) {
-      const whole = new Float32Array(this.size * this.size);
-      for (let token = 0; token < this.size; token++) whole.set(this.meanRow(layer, token), token * this.size);
-      this.means[layer] = whole;
-    }
-    return this.means[layer];
+  addMeanRow(layer, token, weight, sum) {
+    const { means, meanTops } = this.kept;
+    const index = layer * this.size + token;
+    const factor = (weight * floats(meanTops, index, 1)[0]) / 255 ** 2;
+    for (let i = 0, at = index * this.size; i < sum.length; i++, at++) sum[i] += factor * means.data[at] * means.data[at];
   }
 
   roots(bytes, tops, index) {

@@ -1,11 +1,11 @@
 // The views: what is drawn for a model, as numbers. One value per patch, row by row.
 
 const VIEWS = [
-  { key: "cls", title: "CLS attention", heads: true, says: "where CLS looks" },
-  { key: "point", title: "Attention from the point", heads: true, point: true, says: "where the patch under the point looks" },
-  { key: "similar", title: "Similarity", point: true, says: "cosine similarity of each patch to the one under the point" },
+  { key: "cls", heat: true, title: "CLS attention", heads: true, says: "where CLS looks" },
+  { key: "point", heat: true, title: "Point attention", heads: true, point: true, says: "where the patch under the point looks" },
+  { key: "similar", heat: true, title: "Similarity", point: true, says: "cosine similarity of each patch to the one under the point" },
   { key: "pca", title: "PCA colours", says: "the first three principal components of the patches as red, green and blue" },
-  { key: "norms", title: "Token norms", says: "how long each patch token is; outliers are framed" },
+  { key: "norms", heat: true, title: "Token norms", says: "how long each patch token is; outliers are framed" },
   { key: "mask", title: "Saliency mask", heads: true, mass: true, says: "the fewest patches that hold the chosen share of CLS attention" },
   ...(boot.classes?.length
     ? [{ key: "segments", title: "Segmentation", says: "what each patch is, by a vote of the nearest labelled patches" }]
@@ -63,43 +63,34 @@ function outliers(norms) {
   return order.slice(cut);
 }
 
-/** Coordinates (N x 3) of each trace in the principal components of all of them together; null until they are there. */
-function componentsOf(traces, layer) {
+/**
+ * Colours (N x 3, 0..1) of the trace at a position of traces that share a colour space. They are computed once, beside
+ * the page; null until they are there.
+ */
+function coloursOf(traces, layer, position) {
   const [first] = traces;
-  first.components ??= new Map();
-  const key = `${layer} ${traces.length > 1 ? traces[1].serial : ""}`;
-  if (!first.components.has(key)) {
-    first.components.set(key, null);
-    const total = traces.reduce((sum, trace) => sum + trace.count, 0);
-    const rows = new Float32Array(total * first.width);
-    let at = 0;
-    for (const trace of traces) {
-      rows.set(trace.patches(layer), at);
-      at += trace.count * trace.width;
-    }
-    const steps = principalComponents(rows, total, first.width);
-    background.push({ steps, layer, done: (found) => first.components.set(key, found) });
+  const key = `${layer} ${traces[1]?.serial ?? ""}`;
+  if (!first.colours.has(key)) {
+    first.colours.set(key, null);
+    const parts = traces.map((trace) => {
+      const start = (layer * trace.size + trace.prefix) * trace.width;
+      return { dtype: trace.tokens.dtype, data: trace.tokens.data.slice(start, start + trace.count * trace.width) };
+    });
+    const looked = () => traces.every((trace, i) => trace === traceOf(trace.model, i ? state.second : state.image));
+    const urgency = () => (looked() ? Math.abs(layer - state.layer) : Infinity);
+    aside("colours", { parts, width: first.width }, { urgency }).then(
+      (found) => {
+        first.colours.set(key, found);
+        redraw();
+      },
+      (error) => {
+        first.colours.delete(key);
+        complain(error);
+      },
+    );
   }
-  return first.components.get(key);
-}
-
-/** Colours (N x 3, 0..1) of the trace at a position of traces that share a colour space. */
-function componentColours(traces, layer, position) {
-  const coordinates = componentsOf(traces, layer);
-  if (!coordinates) return null;
-  const total = coordinates.length / 3;
-  const start = traces.slice(0, position).reduce((sum, trace) => sum + trace.count, 0);
-  const { count } = traces[position];
-  const colours = new Float32Array(3 * count);
-  for (let c = 0; c < 3; c++) {
-    const sorted = Float32Array.from({ length: total }, (_, i) => coordinates[3 * i + c]).sort();
-    const [low, high] = [sorted[Math.floor(0.02 * (total - 1))], sorted[Math.ceil(0.98 * (total - 1))]];
-    for (let i = 0; i < count; i++) {
-      const share = high > low ? (coordinates[3 * (start + i) + c] - low) / (high - low) : 0.5;
-      colours[3 * i + c] = Math.min(1, Math.max(0, share));
-    }
-  }
-  return colours;
+  const start = 3 * traces.slice(0, position).reduce((sum, trace) => sum + trace.count, 0);
+  return first.colours.get(key)?.subarray(start, start + 3 * traces[position].count) ?? null;
 }
 
 /**
@@ -117,7 +108,7 @@ function shownMap(trace, view, layer, { head = state.head, second = null } = {})
   }
   if (view === "pca") {
     const traces = second ? [trace, second] : [trace];
-    const values = componentColours(traces, layer, 0);
+    const values = coloursOf(traces, layer, 0);
     return values && { kind: "colours", values };
   }
   if (view === "norms") {

@@ -139,11 +139,25 @@ function patchRows(pixels, { size, patch, mean, std }) {
   return out;
 }
 
+/** Attention (L, H, T, T) averaged over heads: (L, T, T). */
+function headMeans(attention, depth, heads, tokens) {
+  const size = tokens * tokens;
+  const out = new Float32Array(depth * size);
+  for (let layer = 0; layer < depth; layer++) {
+    for (let head = 0; head < heads; head++) {
+      const start = (layer * heads + head) * size;
+      for (let i = 0; i < size; i++) out[layer * size + i] += attention[start + i] / heads;
+    }
+  }
+  return out;
+}
+
 /**
  * Everything a network makes of an image. network: {weights: {name: Float32Array}, depth, width, heads, hidden, eps,
- * size, patch, mean, std}. between: awaited before every block. Returns attention (L, H, T, T) and tokens (L, T, D).
+ * size, patch, mean, std}. pause: awaited before every block. Returns attention (L, H, T, T), its means over heads
+ * (L, T, T) and tokens (L, T, D).
  */
-async function forward(network, pixels, between = async () => {}) {
+async function forward(network, pixels, pause) {
   const { weights, depth, width, heads, hidden, eps } = network;
   const patches = patchRows(pixels, network);
   const length = 3 * network.patch[0] * network.patch[1];
@@ -158,7 +172,7 @@ async function forward(network, pixels, between = async () => {}) {
   const attention = new Float32Array(depth * heads * n * n);
   const tokens = new Float32Array(depth * n * width);
   for (let layer = 0; layer < depth; layer++) {
-    await between(layer);
+    await pause();
     const of = (name) => weights[`${layer}.${name}`];
     const normed = layerNorm(x, of("norm1.weight"), of("norm1.bias"), n, width, eps);
     const qkv = linear(normed, of("qkv.weight"), of("qkv.bias"), n, width, 3 * width);
@@ -175,6 +189,7 @@ async function forward(network, pixels, between = async () => {}) {
   }
   return {
     attention: { dtype: "F32", shape: [depth, heads, n, n], data: attention },
+    means: { dtype: "F32", shape: [depth, n, n], data: headMeans(attention, depth, heads, n) },
     tokens: { dtype: "F32", shape: [depth, n, width], data: tokens },
   };
 }
