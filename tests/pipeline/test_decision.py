@@ -220,7 +220,7 @@ def test_of_ten_thousand_draws_few_are_wrong_and_a_clear_winner_is_mostly_found(
     winner = simulated["clear winner"]
     assert (winner["wrong"] <= 0.05 * winner["taken"]).all()  # of what was said, not only of all draws
     assert winner["taken"][0] == 0  # four units
-    assert winner["taken"][-1] > 0.9 * each  # a hundred
+    assert winner["taken"][-1] > 0.75 * each  # a hundred
 
 
 # -- what the margin and the number of units do ---------------------------------------------------------------------

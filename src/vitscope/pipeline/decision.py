@@ -23,7 +23,7 @@ from itertools import count
 from typing import Literal
 
 import numpy as np
-from scipy.stats import norm, t
+from scipy.special import ndtr, ndtri, stdtrit
 
 RESAMPLES = 1000
 LEVEL = 0.95
@@ -125,7 +125,7 @@ def fewest(critical: float) -> int:
 
 def student(critical: float, n: int) -> float:
     """The value of Student's t that is as improbable for n units as a normal one beyond the critical value."""
-    return float(t.isf(norm.sf(critical), max(n - 1, 1)))
+    return float(-stdtrit(max(n - 1, 1), ndtr(-critical)))
 
 
 @lru_cache(maxsize=2)
@@ -229,7 +229,7 @@ def _critical(chosen: Mapping[str, Array], scores: Mapping[str, Array]) -> float
         if others.any():
             ratio = np.abs(drawn[:, [a]] - drawn[:, others]) / np.sqrt(spread[others]).astype(np.float32)
             largest = np.maximum(largest, ratio.max(1))
-    return max(float(np.quantile(largest, LEVEL)), float(norm.isf((1 - LEVEL) / 2)))
+    return max(float(np.quantile(largest, LEVEL)), float(-ndtri((1 - LEVEL) / 2)))
 
 
 def _rounded(number: int) -> int:
