@@ -17,6 +17,7 @@ from vitscope.pipeline.evaluate import evaluate as run_evaluation
 from vitscope.pipeline.needs import needs_of
 from vitscope.pipeline.study import Study
 from vitscope.report.figures import draw_figures
+from vitscope.report.notebook import as_html
 from vitscope.report.page import write_page
 
 
@@ -37,6 +38,10 @@ class StudyResults(Results):
     def advice(self) -> list[Advice]:
         """What to take for each task: a sentence each, and the decision behind it."""
         return advise(self)[1]
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: advice, the table of best layers or the first rows, and everything to be minded."""
+        return as_html(self, *advise(self))
 
     def findings(self) -> list[Finding]:
         """The paper's findings, checked on these results."""

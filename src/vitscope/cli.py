@@ -17,13 +17,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from cyclopts import App, CycloptsError, Parameter, convert
 
 from vitscope.core.errors import VitscopeError, shorten
 from vitscope.core.reading import user_path
-from vitscope.core.say import say
+from vitscope.core.say import Level, say, set_level
 
 COMMANDS = {
     "demo": "Run the complete study on the built-in zoo and world.",
@@ -41,9 +41,11 @@ COMMANDS = {
     "tasks": "Why: downstream tasks at every layer, and the best layers.",
     "menagerie": "Render the built-in world in the layouts of official datasets.",
     "teach": "Teach a ViT on your own images, in one of six ways.",
+    "completion": "Print a script that lets a shell complete commands and options.",
 }
 
 TRACEBACK = "--traceback"
+LEVELS: dict[str, Level] = {"--quiet": "quiet", "--verbose": "verbose"}
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 SAID = 400  # characters of what a library says
@@ -57,15 +59,31 @@ def make_app(chosen: str = "") -> App:
     app = App(
         name="vitscope",
         help="See what a Vision Transformer became through the way it was taught.",
-        help_epilogue=f"Any command with {TRACEBACK} shows where an error happened.",
+        help_epilogue=f"Any command takes --quiet (errors alone), --verbose (every step and its time) and {TRACEBACK} "
+        "(where an error happened).",
         suppress_keyboard_interrupt=False,  # or nobody learns that what was written stays
         version_flags=["--version"],
         default_parameter=Parameter(negative_iterable=(), converter=_typed),
     )
     for number, (name, text) in enumerate(COMMANDS.items()):
         line = {} if name == chosen else {"help": text}
-        app.command(f"vitscope.commands.{name}:{name}", name=name, sort_key=number, **line)
+        place = completion if name == "completion" else f"vitscope.commands.{name}:{name}"
+        app.command(place, name=name, sort_key=number, **line)
     return app
+
+
+def completion(shell: Literal["bash", "zsh", "fish"] = "bash", /) -> None:
+    """Print a script that lets a shell complete commands and options with the tab key.
+
+    bash: write it to ~/.local/share/bash-completion/completions/vitscope; zsh: to a file _vitscope in a folder of
+    $fpath; fish: to ~/.config/fish/completions/vitscope.fish.
+
+    Parameters
+    ----------
+    shell
+        bash, zsh or fish.
+    """
+    print(make_app().generate_completion(prog_name="vitscope", shell=shell), end="")
 
 
 def _typed(kind: Any, words: Sequence[Any]) -> Any:
@@ -88,6 +106,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = words[: words.index("--")] if "--" in words else words
     if show := TRACEBACK in options:
         words.remove(TRACEBACK)
+    said = [word for word in options if word in LEVELS]
+    for word in said:
+        words.remove(word)
+    set_level(LEVELS[said[-1]] if said else "normal")
     for stream in (sys.stdout, sys.stderr):  # names of files may hold what the terminal's encoding does not
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -99,10 +121,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BaseException as error:
         if isinstance(error, SystemExit):
             raise
+        _clear_away()
         status = _tell(error)
         if show:
             traceback.print_exception(error)
         sys.exit(status)
+
+
+def _clear_away() -> None:
+    """A command that failed leaves no empty folders. Without the module that makes folders none was made."""
+    if files := sys.modules.get("vitscope.core.files"):
+        files.clear_unused()
 
 
 def _tell(error: BaseException) -> int:

@@ -255,11 +255,25 @@ def regions(shown: Shown, rows: Sequence[int], protocol: str) -> Numbers:
     return {"features": torch.stack(features), **numbers}
 
 
-def pooled(shown: Shown, rows: Sequence[int], poolings: Sequence[str] = ("cls", "mean"), **_: Any) -> Numbers:
+def pooled(
+    shown: Shown, rows: Sequence[int], poolings: Sequence[str] = ("cls", "mean"), pixels: bool = False, **_: Any
+) -> Numbers:
     tokens, layout = shown.tokens[list(rows)].double(), shown.shape.layout
     patches = tokens[:, :, layout.prefix :]
     every = {"cls": tokens[:, :, 0], "mean": patches.mean(2), "max": patches.amax(2), "tokens": tokens}
-    return {name: every[name] for name in poolings if name != "cls" or layout.has_cls}
+    found = {name: every[name] for name in poolings if name != "cls" or layout.has_cls}
+    if pixels:
+        small = torch.stack([_reduced(shown.images[row].double() / 255, 16) for row in rows]).flatten(1)
+        found["pixels"] = small - small.mean(1, keepdim=True)
+    return found
+
+
+def _reduced(image: Tensor, edge: int) -> Tensor:
+    """Means over cells (3, edge, edge) that begin and end with whole pixels, outwards."""
+    _, h, w = image.shape
+    spans = [[(i * side // edge, -(-(i + 1) * side // edge)) for i in range(edge)] for side in (h, w)]
+    cells = [[image[:, a:b, c:d].mean((1, 2)) for c, d in spans[1]] for a, b in spans[0]]
+    return torch.stack([torch.stack(row, -1) for row in cells], -2)
 
 
 def kinds_of(x: Tensor, shown: Shown) -> dict[str, Tensor]:

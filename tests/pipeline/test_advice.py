@@ -90,3 +90,34 @@ def test_without_scores_of_units_nothing_is_said_about_differences() -> None:
 def test_no_results_no_advice() -> None:
     table, advice = advise(Results(table=pl.DataFrame(schema=Results().table.schema)))
     assert (table.columns, advice) == ((), [])
+
+
+def test_pixels_that_do_as_well_as_every_model_leave_nothing_to_recommend() -> None:
+    results = study({"A": ("dino", 0.6), "Z": ("none", 0.1)})
+    _, one = said(results)
+    assert (one.kind, one.pixels) == ("take", None)
+    for title in "AZ":
+        results.maps[f"{title}/units.knn.pixels@beasts"] = results.maps["A/units.knn@beasts"][:, -1].float()
+    _, one = said(results)
+    assert one.kind == "nothing"
+    assert "no model is clearly better than the pixels themselves;" in one.sentence
+    assert f"the pixels themselves {100 * one.pixels:.2f}" in one.sentence  # type: ignore[operator]
+
+
+def test_what_cannot_decide_anything_is_said() -> None:
+    _, one = said(study({"A": ("dino", 0.9), "B": ("mae", 0.5), "Z": ("none", 0.1)}, n=4))
+    assert one.decision is not None
+    assert f"Fewer than {one.decision.fewest} cannot decide anything here, even if they all agree." in one.sentence
+    _, one = said(study({"A": ("dino", 0.9), "B": ("mae", 0.5), "Z": ("none", 0.1)}, n=40))
+    assert "cannot decide anything" not in one.sentence
+
+
+def test_who_was_taught_the_labels_or_captions_is_said_where_classes_are_asked_for() -> None:
+    results = study({"A": ("fs", 0.8), "B": ("clip", 0.5), "C": ("dino", 0.5), "Z": ("none", 0.2)})
+    for about in results.provenance:
+        labels = about["title"] == "A"
+        about["taught_on"] = None if about["title"] == "Z" else {"dataset": "the beasts", "labels": labels}
+    _, one = said(results)
+    assert one.sentence.endswith(
+        " Mind that A was taught the labels of the beasts and B was taught the captions of the beasts."
+    )

@@ -531,7 +531,7 @@ def test_an_interrupted_run_leaves_a_store_that_goes_on(data: dict[str, Path], t
 
         def __exit__(self, *_: object) -> None: ...
 
-        def count(self, n: int) -> None:
+        def count(self, n: int, doing: str = "") -> None:
             self.seen += n
             if self.seen > 70:
                 raise Stop

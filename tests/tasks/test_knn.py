@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from tests.tasks.conftest import classes, examined, tiny_backbone, values
 from vitscope.core.analysis import PROTOCOLS
@@ -157,3 +158,23 @@ def test_broken_images_drop_out_with_their_labels(backbone: Backbone, tmp_path: 
     assert 2 not in features.train.positions.tolist()
     assert features.train_labels.tolist() == [label for i, label in enumerate(data.train.labels) if i != 2]
     assert list(outcome.facts["skipped"]) == [data.train[2].id]
+
+
+def test_pixels_alone_are_a_baseline(backbone: Backbone, tmp_path: Path) -> None:
+    """Classes of different colours are told by pixels; images that are all alike are not."""
+    for name, colours in (("told", ((250, 40, 40), (40, 250, 40), (40, 40, 250))), ("alike", ((90, 90, 90),) * 3)):
+        generator = np.random.default_rng(0)
+        for part, count in (("train", 6), ("val", 4)):
+            for number, colour in enumerate(colours):
+                folder = tmp_path / name / part / f"class{number}"
+                folder.mkdir(parents=True)
+                for i in range(count):
+                    noise = generator.integers(-30, 30, (40, 48, 3))
+                    pixels = np.clip(np.array(colour) + noise, 0, 255).astype(np.uint8)
+                    Image.fromarray(pixels).save(folder / f"{i}.png")
+        outcome = examined(backbone, open_labelled(tmp_path / name), Knn(ks=(3,)), tmp_path / f"{name}-out")[1]
+        (row,) = (row for t in outcome.tables for row in t.rows(named=True) if row["measure"] == "knn_top1_pixels")
+        assert (row["variant"], row["n"], row["layer"]) == ("k=3", 12, None)
+        hits = outcome.maps["units.knn.pixels"]
+        assert hits.mean().item() == pytest.approx(row["value"])
+        assert row["value"] == 1 if name == "told" else row["value"] < 0.8

@@ -70,7 +70,6 @@ def attention(
         datasets = [openers.images(images, limit=limit, seed=model_options.seed)]
     if not datasets:
         return
-    results = run_options.run(
-        specs, datasets, [Attention(), Saliency() if mass is None else Saliency(mass=mass)], out, model_options
-    )
+    analyses = [Attention(), Saliency() if mass is None else Saliency(mass=mass)]
+    results = run_options.run(specs, datasets, analyses, out, model_options, command="attention")
     conclude(results, out, [summarise(results)], page=run_options.page, figures=run_options.figures)

@@ -52,7 +52,7 @@ def extract(
     specs = model_options.specs(models)
     dataset = openers.images(images, labels=labels, limit=limit, seed=model_options.seed)
     analysis = Extraction(poolings=tuple(pooling or ("cls", "mean")), dtype=dtype)
-    results = run_options.run(specs, [dataset], [analysis], out, model_options, export_features)
+    results = run_options.run(specs, [dataset], [analysis], out, model_options, export_features, command="extract")
     sizes = stored_bytes(out)
     for note in results.notes:
         say(f"note: {note}", style="yellow")

@@ -94,5 +94,5 @@ def features(
     for name in ("corrected", "paper") if protocol == "both" else (protocol,):
         analyses.append(Features(protocol=name, cluster_seeds=seeds))
         analyses.append(Objects(protocol=name, cluster_seeds=seeds, dense=dense))
-    results = run_options.run(specs, datasets, analyses, out, model_options)
+    results = run_options.run(specs, datasets, analyses, out, model_options, command="features")
     conclude(results, out, summarise_features(results), page=run_options.page, figures=run_options.figures)

@@ -105,7 +105,7 @@ def _results(
                 f"{models[0]} is a model, not a finished run: say which images to look at, --images DIR"
             )
         dataset = openers.images(images, limit=limit, seed=model_options.seed)
-        found.join(run_options.run(specs, [dataset], [Attention()], out, model_options))
+        found.join(run_options.run(specs, [dataset], [Attention()], out, model_options, command="attention"))
     if not any(name.endswith("/kind") for name in found.maps):
         raise VitscopeError(f"{what[0]} has no attention: run `vitscope attention`, or name a model with --images DIR")
     return found

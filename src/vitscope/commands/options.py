@@ -93,12 +93,16 @@ class RunOptions:
         out: Path,
         models: ModelOptions,
         export: Callable[[Plan, Store], None] | None = None,
+        *,
+        command: str,
     ) -> StudyResults:
-        """Evaluate into OUT, and save the results there."""
+        """Evaluate into OUT, and save the results there; a folder of another command, or of a study, is refused."""
         from vitscope.api import evaluate
         from vitscope.core.progress import shown
         from vitscope.pipeline.engines import Local, Ray
+        from vitscope.pipeline.store import Store
 
+        Store(out, f"vitscope {command}")
         engine = Ray(self.processes if self.processes > 1 else None) if self.engine == "ray" else Local(self.processes)
         results = evaluate(
             specs,
@@ -124,9 +128,9 @@ def conclude(
     """Print what came of a run and write the page and figures; exit status 2 if something could not be done."""
     from rich.console import Console
 
-    console = Console(markup=False, highlight=False)
-    for table in tables:
-        console.print(table)
+    from vitscope.core.say import level, show
+
+    show(*tables)
     for note in results.notes:
         say(f"note: {note}", style="yellow")
     for name, reason in results.skipped.items():
@@ -138,7 +142,7 @@ def conclude(
     if page:
         say(f"page: {results.write_report(out / 'report.html')}")
     if figures:
-        with console.status("drawing the figures"):
+        with Console(quiet=level() == "quiet").status("drawing the figures"):
             written = results.write_figures(out / "figures")
         say(f"figures: {len(written)} files in {out / 'figures'}")
     if results.failures:

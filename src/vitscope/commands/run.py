@@ -77,10 +77,11 @@ def show_plan(study: Study) -> None:
     """Print what a study needs, what it has to do and what that would cost; nothing is written or fetched."""
     from rich.console import Console
 
+    from vitscope.core.files import MARK
     from vitscope.pipeline.estimate import estimate
     from vitscope.pipeline.needs import needs_of
     from vitscope.pipeline.plan import make_plan
-    from vitscope.pipeline.store import MARK, Store
+    from vitscope.pipeline.store import Store
 
     console = Console(markup=False, highlight=False)
     needs = needs_of(study, check=True)

@@ -100,7 +100,7 @@ def tasks(
             settings = {key: value for key, value in wanted.items() if key in task.model_fields}
             analyses += in_protocols(task, protocols, **settings)
     export = (lambda plan, store: export_masks(plan, store, out / "masks")) if masks else None
-    results = run_options.run(specs, datasets, analyses, out, model_options, export)
+    results = run_options.run(specs, datasets, analyses, out, model_options, export, command="tasks")
     table = results.best_layers()
     for file, text in (("table.csv", to_csv), ("table.md", to_markdown), ("table.tex", to_latex)):
         write_text(out / file, text(table))

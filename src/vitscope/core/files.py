@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +24,7 @@ from vitscope.core.reading import STRANGE, reason, user_path
 
 UNREADABLE: tuple[type[Exception], ...] = (SafetensorError, *STRANGE)
 LOCK = ".lock"
+MARK = "store.json"  # says that a folder is a store
 WRITING = ".writing-"  # start of the name of what is being written
 DESCRIPTION = "vitscope"  # entry of a tensor file's header: a checksum, and a JSON of what it describes
 
@@ -39,15 +40,31 @@ class Damaged(VitscopeError):
         return Damaged, (self.path, self.why)
 
 
+_made: dict[Path, None] = {}  # folders that this process made, parents first
+
+
 def make_folder(folder: Path) -> None:
     """Make sure results can be written there, before long work starts."""
     folder = user_path(folder)
     try:
+        missing = [place for place in (folder, *folder.parents) if not place.exists()]
         folder.mkdir(parents=True, exist_ok=True)
+        _made.update(dict.fromkeys(place.resolve() for place in reversed(missing)))
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
         raise VitscopeError(f"cannot write to {folder}: {error.strerror}: choose another --out") from error
+
+
+def clear_unused() -> None:
+    """Take away the folders that this process made and in which nothing came to be but a mark or a lock."""
+    for folder in reversed(_made):
+        with suppress(OSError):  # it is gone, or somebody else's by now
+            if {path.name for path in folder.iterdir()} <= {LOCK, MARK}:
+                for name in (LOCK, MARK):
+                    (folder / name).unlink(missing_ok=True)
+                folder.rmdir()
+    _made.clear()
 
 
 def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:

@@ -185,6 +185,8 @@ class Results:
     def load(cls, folder: Path | str) -> Results:
         """Read what `save` wrote; a file that is missing, damaged or changed is told."""
         folder = user_path(folder)
+        if not folder.exists():
+            raise VitscopeError(f"{folder} does not exist: check the path")
         about_path = folder / "provenance.json"
         if not about_path.exists():
             raise VitscopeError(f"{folder} holds no vitscope results: provenance.json is missing")

@@ -1,4 +1,7 @@
-"""One vector per image and layer: CLS, the mean or the maximum of the spatial tokens, or all tokens as they are."""
+"""One vector per image and layer: CLS, the mean or the maximum of the spatial tokens, or all tokens as they are.
+
+And, where it is asked for, one vector of the image itself, which no network has seen, for features to beat.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from vitscope.core.analysis import Watch
 from vitscope.core.errors import BadData, VitscopeError
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
 POOLINGS = ("cls", "mean", "max", "tokens")
 DTYPES = {"float16": torch.float16, "float32": torch.float32}
 MOST_FLOAT32 = 100_000  # images: of ImageNet, ViT-B's features take 47 GB in half precision
+THUMBNAIL = 16  # pixels of the edge of an image that is compared as it is
 HALF_LIMIT = torch.finfo(torch.float16).max
 
 
@@ -41,6 +46,15 @@ def pool(tokens: Tensor, layout: TokenLayout, pooling: str) -> Tensor:
     raise ValueError(f"pooling must be one of {', '.join(POOLINGS)}, not {pooling}")
 
 
+def thumbnail(images: Tensor) -> Tensor:
+    """Images as vectors: reduced to 16 x 16 in colour, about their mean, since cosines of light are all near one.
+
+    images: uint8 (B, 3, h, w) -> (B, 768).
+    """
+    small = F.adaptive_avg_pool2d(images.float() / 255, THUMBNAIL).flatten(1)
+    return small - small.mean(1, keepdim=True)
+
+
 def check_poolings(poolings: Sequence[str], layout: TokenLayout, name: str) -> tuple[str, ...]:
     """The poolings that a model has; CLS is left out silently only if there is another one."""
     if unknown := [p for p in poolings if p not in POOLINGS]:
@@ -54,6 +68,7 @@ def check_poolings(poolings: Sequence[str], layout: TokenLayout, name: str) -> t
 class PooledStatistic(Statistic):
     """Pooled features of every layer of every image, a row of each: `cls/0` is the first layer's CLS tokens (n, D).
 
+    pixels: whether to keep `pixels/0` too, the image itself (`thumbnail`).
     result(): pooling -> (n, L, D) in `dtype`, in the order of the sample list; (n, L, T, D) for "tokens".
     """
 
@@ -61,11 +76,15 @@ class PooledStatistic(Statistic):
     wants = frozenset({"tokens"})
 
     def __init__(
-        self, layout: TokenLayout, poolings: Sequence[str] = ("cls", "mean"), dtype: str | torch.dtype = torch.float32
+        self,
+        layout: TokenLayout,
+        poolings: Sequence[str] = ("cls", "mean"),
+        dtype: str | torch.dtype = torch.float32,
+        pixels: bool = False,
     ) -> None:
         super().__init__()
         self.layout, self.dtype = layout, DTYPES[dtype] if isinstance(dtype, str) else dtype
-        self.poolings = tuple(poolings)
+        self.poolings, self.pixels = tuple(poolings), pixels
         self._pending: dict[str, list[Tensor]] = {}
 
     @classmethod
@@ -87,6 +106,8 @@ class PooledStatistic(Statistic):
             for layer, rows in enumerate(features.to(self.dtype).unbind(1)):
                 self.put(f"{pooling}/{layer}", rows)
         self._pending.clear()
+        if self.pixels:
+            self.put("pixels/0", thumbnail(self.batch.images).cpu().to(self.dtype))
         super().end()
 
     def _check(self, features: Tensor) -> None:
@@ -106,13 +127,16 @@ class PooledStatistic(Statistic):
 
     def result(self) -> dict[str, Tensor]:
         depth = 1 + max(int(name.partition("/")[2]) for name in self._rows)
-        return {
+        found = {
             pooling: torch.stack([self.rows_of(f"{pooling}/{layer}") for layer in range(depth)], dim=1)
             for pooling in self.poolings
         }
+        return found | ({"pixels": self.rows_of("pixels/0")} if self.pixels else {})
 
 
-def pooled(samples: Sequence[Any], poolings: Sequence[str] = ("cls", "mean"), dtype: str = "auto") -> Watch:
+def pooled(
+    samples: Sequence[Any], poolings: Sequence[str] = ("cls", "mean"), dtype: str = "auto", **further: bool
+) -> Watch:
     """What watches a stream whose pooled features are wanted. dtype: float32, or float16 for very long lists."""
     chosen = ("float16" if len(samples) > MOST_FLOAT32 else "float32") if dtype == "auto" else dtype
-    return Watch.by(PooledStatistic, poolings=tuple(poolings), dtype=chosen)
+    return Watch.by(PooledStatistic, poolings=tuple(poolings), dtype=chosen, **further)

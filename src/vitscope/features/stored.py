@@ -62,6 +62,11 @@ class PooledFeatures:
         return [self.layer(kind, layer) for layer in range(self.depth)]
 
     @property
+    def pixels(self) -> StoredLayer:
+        """The images themselves, where they were asked for (`pooling.thumbnail`)."""
+        return StoredLayer(self.shards, self._counts, "row/pixels/0")
+
+    @property
     def _counts(self) -> list[int]:
         return [len(shard["indices"]) for shard in self.shards]
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from vitscope.core.analysis import batch_of
 from vitscope.core.device import batches_together
-from vitscope.core.progress import Advance
+from vitscope.core.progress import Count, nothing
 from vitscope.core.statistic import Statistic
 from vitscope.data.batches import SkippedImages, batches
 from vitscope.data.preprocessing import in_geometry
@@ -44,7 +44,7 @@ def observe(
     workers: int = 0,
     unfused: bool = False,
     skipped: SkippedImages | None = None,
-    advance: Advance = lambda _n: None,
+    advance: Count = nothing,
 ) -> SkippedImages:
     """Trace every sample of a stretch of the list once. Returns the images that had to be left out, with the reason.
 

@@ -12,8 +12,9 @@ import numpy as np
 
 from vitscope.core.results import Results
 from vitscope.pipeline.best_layers import BestLayers, Column, best_layers
-from vitscope.pipeline.decision import NOTHING, Array, Decision, Difference, decide
+from vitscope.pipeline.decision import Array, Decision, Difference, decide
 from vitscope.tasks.units import PREFIX
+from vitscope.tasks.whole_images import PIXELS
 
 UNTRAINED = "none"  # the teaching of networks that learned nothing
 FEW = 30  # units: fewer are said to be few
@@ -29,6 +30,7 @@ class Advice:
     decision: Decision | None = None
     chance: float | None = None  # the score of no network
     untrained: float | None = None  # the score of the best untrained network
+    pixels: float | None = None  # the score of the pixels alone
 
     @property
     def kind(self) -> str:
@@ -61,24 +63,31 @@ def advise_on(results: Results, table: BestLayers, position: int) -> Advice:
     asked = [name for name, _ in table.models if (name, position) in table.cells]
     untrained = [name for name in asked if teaching[name] == UNTRAINED]
     taught = [name for name in asked if teaching[name] != UNTRAINED]
-    scores, floor = unit_scores(results, column, asked)
+    scores, floors = unit_scores(results, column, asked)
     if not taught:
         return Advice(column, _nothing_taught(column, table, position, untrained))
     if set(scores) != set(asked) or len(next(iter(scores.values()))) < 2:
         why = "no scores of single " + _many(column) + " are kept" if set(scores) != set(asked) else "there is only one"
         return Advice(column, f"Nothing can be said about differences: {why}.")
-    decision = decide(scores, floor, {name: _same_shape(results, name, untrained) for name in taught})
-    chance = None if floor is None else float(floor.mean())
+    decision = decide(scores, floors, {name: _same_shape(results, name, untrained) for name in taught})
+    level = {name: float(values.mean()) for name, values in floors.items()}
     best = max((float(scores[name].mean(0).max()) for name in untrained), default=None)
+    baselines = (level.get(chance_words(column)), best, level.get(PIXELS))
     if decision is None:
-        return Advice(column, "There is nothing to compare this model with.", "", None, chance, best)
+        return Advice(column, "There is nothing to compare this model with.", "", None, *baselines)
     depth = {name: values.shape[1] for name, values in scores.items()}
-    said = sentence(column, decision, depth, chance, best) + _knew_labels(results, column, taught)
-    return Advice(column, said, remark(column, decision), decision, chance, best)
+    beside = ({} if best is None else {"untrained": best}) | level
+    said = sentence(column, decision, depth, beside) + _knew_labels(results, column, {n: teaching[n] for n in taught})
+    return Advice(column, said, remark(column, decision), decision, *baselines)
 
 
-def unit_scores(results: Results, column: Column, models: Sequence[str]) -> tuple[dict[str, Array], Array | None]:
-    """Scores (n, L) of each model that has them, on the units that all of these were asked; and the floor (n,)."""
+def chance_words(column: Column) -> str:
+    return column.task.headline.chance or "chance"
+
+
+def unit_scores(results: Results, column: Column, models: Sequence[str]) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Scores (n, L) of each model that has them, on the units that all of these were asked; and what needs no network,
+    (n,) each: where models see images at several sizes, the mean over models."""
     paper = ".paper" if column.protocol == "paper" else ""
 
     def part(model: str, which: str) -> Array | None:
@@ -87,15 +96,17 @@ def unit_scores(results: Results, column: Column, models: Sequence[str]) -> tupl
 
     scores = {model: found for model in models if (found := part(model, "")) is not None}
     if not scores:
-        return {}, None
+        return {}, {}
     ids = {model: part(model, ".ids") for model in scores}
     common = sorted(set.intersection(*(set(some.tolist()) for some in ids.values() if some is not None)))
     rows = {m: np.searchsorted(i, common, sorter=i.argsort()) for m, i in ids.items() if i is not None}
     places = {m: i.argsort()[rows[m]] for m, i in ids.items() if i is not None}
-    first = next(iter(scores))
-    floor = part(first, ".floor")
     chosen = {model: values[places[model]].astype(np.float64) for model, values in scores.items()}
-    return chosen, None if floor is None else floor[places[first]].astype(np.float64)
+    floors: dict[str, Array] = {}
+    for which, name in ((".floor", chance_words(column)), (".pixels", PIXELS)):
+        if known := [one[places[model]] for model in scores if (one := part(model, which)) is not None]:
+            floors[name] = np.stack(known).mean(0, dtype=np.float64)
+    return chosen, floors
 
 
 def _same_shape(results: Results, model: str, untrained: Sequence[str]) -> list[str]:
@@ -110,36 +121,32 @@ def _stem(architecture: object) -> str:
     return str(architecture).partition(".")[0]
 
 
-def _knew_labels(results: Results, column: Column, models: Sequence[str]) -> str:
-    """Where classes are asked for, who was taught with labels, and of what."""
+def _knew_labels(results: Results, column: Column, models: Mapping[str, str]) -> str:
+    """Where classes are asked for, who was taught with labels or captions, and of what. models: title -> teaching."""
     if column.task.kind != "labelled":
         return ""
     known = {about.get("title"): about.get("taught_on") or {} for about in results.provenance}
-    told = [f"{name} was taught the labels of {known[name]['dataset']}" for name in models if _labels(known, name)]
+    told = []
+    for name, teaching in models.items():
+        about = known.get(name, {})
+        if words := "labels" if about.get("labels") else "captions" if about and teaching == "clip" else "":
+            told.append(f"{name} was taught the {words} of {about['dataset']}")
     return f" Mind that {listing(told)}." if told else ""
-
-
-def _labels(known: Mapping[str | None, Mapping[str, object]], name: str) -> bool:
-    return bool(known.get(name, {}).get("labels"))
 
 
 # -- words ----------------------------------------------------------------------------------------------------
 
 
-def sentence(
-    column: Column, decision: Decision, depth: Mapping[str, int], chance: float | None, untrained: float | None
-) -> str:
-    """What the decision says, with its numbers."""
+def sentence(column: Column, decision: Decision, depth: Mapping[str, int], baselines: Mapping[str, float]) -> str:
+    """What the decision says, with its numbers. baselines: what was not taught, and its score."""
     leader, show = decision.leader, column.task.show
     unit = "\u00a0%" if column.task.percent else ""
     where = f"layer {decision.layer} of {depth[leader]}"
-    beside = []
-    if untrained is not None:
-        beside.append(f"untrained {show(untrained)}")
-    if chance is not None:
-        beside.append(f"{column.task.headline.chance or 'chance'} {show(chance)}")
-    reached = f"{show(decision.score)}{unit}" + (f" ({', '.join(beside)})" if beside else "")
-    few = f" Only {_counted(decision.n, column)} were asked." if decision.n < FEW else ""
+    beside = ", ".join(f"{name} {show(value)}" for name, value in baselines.items())
+    reached = f"{show(decision.score)}{unit}" + (f" ({beside})" if beside else "")
+    few = f" Only {decision.n} {_many(column)} were asked." if decision.n < FEW else ""
+    if decision.n < decision.fewest:
+        few += f" Fewer than {decision.fewest} cannot decide anything here, even if they all agree."
     names = listing([leader, *(one.name for one in decision.others)])
     if decision.kind == "take":
         text = f"Take {leader} at {where}: {reached}."
@@ -156,7 +163,7 @@ def sentence(
             f"Too little data to decide between {names}{more}. {leader} at {where} has {reached}, ahead of "
             f"{widest.name} by {_difference(column, widest)}.{few}"
         )
-    what = listing([column.task.headline.chance or NOTHING if o.name == NOTHING else o.name for o in decision.others])
+    what = listing([one.name for one in decision.others])
     nearest = min(decision.others, key=lambda one: one.low)
     told = f"the best, {leader} at {where}, has {reached}; its lead is {_difference(column, nearest)}"
     return f"Nothing to recommend: no model is clearly better than {what}; {told}.{few}" + (
@@ -191,10 +198,6 @@ def _difference(column: Column, one: Difference) -> str:
     if column.task.percent:
         return f"{100 * one.value:.1f} points ({100 * one.low:.1f} to {100 * one.high:.1f})".replace("-", "\u2212")
     return f"{one.value:.3f} ({one.low:.3f} to {one.high:.3f})".replace("-", "\u2212")
-
-
-def _counted(n: int, column: Column) -> str:
-    return f"{n} {_many(column)}"
 
 
 def _many(column: Column) -> str:

@@ -6,7 +6,11 @@ leader is recommended only if it is clearly better than every layer of every oth
 than no network at all. "Clearly" is simultaneous for all models and layers: the critical value is that of the largest
 of all these differences in a bootstrap (Gaussian multipliers, studentised), carried over to Student's t for few units.
 Two made-up units, one for and one against, as large as any difference seen, stand beside the real ones: three queries
-that all agree are not certainty.
+that all agree are not certainty (`fewest` says how many could be).
+
+`MARGIN` never decides who is taken. Where nobody can be, it divides ties from too little data: models are tied if the
+interval of their difference lies within it. It is a choice, of the size of what other choices do to scores that are not
+the models' (docs/tasks.md has the figures); so many points apart, nobody would choose by the score.
 """
 
 from __future__ import annotations
@@ -15,17 +19,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import count
 from typing import Literal
 
 import numpy as np
-from scipy.stats import norm, t
+from scipy.special import ndtr, ndtri, stdtrit
 
 RESAMPLES = 1000
 LEVEL = 0.95
 DIVISIONS = 10  # in halves
 MARGIN = 0.02  # of scores between 0 and 1: models whose difference is surely smaller are tied
-FEWEST = 12  # units: with fewer hardly anything can be clear
-NOTHING = "chance"  # the name of what no network is needed for
 
 Array = np.ndarray
 Kind = Literal["take", "tied", "undecided", "nothing"]
@@ -54,20 +57,24 @@ class Decision:
     flattered: float  # how much higher the score of its best layer looks, for having been chosen on the same units
     others: tuple[Difference, ...]
     n: int
+    fewest: int  # units that can decide anything, if they all agree
     more: int | None = None
     next: Difference | None = None  # the nearest of the other taught models
     fitted: Mapping[str, float] = field(default_factory=dict)  # cross-fitted scores of all models
 
 
-def decide(scores: Mapping[str, Array], floor: Array | None, untaught: Mapping[str, Sequence[str]]) -> Decision | None:
-    """scores: of each model, (n, L); floor: (n,), of no network; untaught: for each candidate, the networks that it
-    must be better than because they learned nothing. None if there is no candidate, or nothing to compare it with."""
-    if not untaught or len(scores) + (floor is not None) < 2:
+def decide(
+    scores: Mapping[str, Array], floors: Mapping[str, Array], untaught: Mapping[str, Sequence[str]]
+) -> Decision | None:
+    """scores: of each model, (n, L); floors: of what needs no network, (n,) each; untaught: for each candidate, the
+    networks that it must be better than because they learned nothing. None if there is no candidate, or nothing to
+    compare it with."""
+    if not untaught or len(scores) + len(floors) < 2:
         return None
-    field_ = _Field(scores, floor, list(untaught))
+    field_ = _Field(scores, floors, list(untaught))
     best = {name: float(scores[name].mean(0).max()) for name in untaught}
     ranked = sorted(untaught, key=lambda name: -best[name])
-    below = {name: field_.not_below(name, [*untaught[name], *field_.floor]) for name in ranked}
+    below = {name: field_.not_below(name, [*untaught[name], *floors]) for name in ranked}
     worthy = [name for name in ranked if not below[name]]
     leader = worthy[0] if worthy else ranked[0]
     candidates = [name for name in ranked if name != leader]
@@ -88,6 +95,7 @@ def decide(scores: Mapping[str, Array], floor: Array | None, untaught: Mapping[s
         flattered=float(means.max()) - field_.fitted(leader),
         others=tuple(others),
         n=field_.n,
+        fewest=fewest(field_.critical),
         more=field_.more(leader, others) if kind in ("undecided", "nothing") else None,
         next=min(nearest, key=lambda one: one.value, default=None),
         fitted={name: field_.fitted(name) for name in scores},
@@ -101,6 +109,23 @@ def cross_fitted(scores: Array, halves: Array) -> Array:
     on_second = ((1 - first) @ scores).argmax(1)
     fitted: Array = np.where(halves.T, scores[:, on_second], scores[:, on_first]).mean(1)
     return fitted
+
+
+def fewest(critical: float) -> int:
+    """How many units it takes until something can be clear.
+
+    Nothing is clearer than n equal differences d. With the two made-up ones their mean is d n / (n + 2) and its
+    standard error 2 d / (n + 2), so n must be more than twice Student's value.
+
+    >>> fewest(1.96)  # one comparison
+    6
+    """
+    return next(n for n in count(2) if n > 2 * student(critical, n))
+
+
+def student(critical: float, n: int) -> float:
+    """The value of Student's t that is as improbable for n units as a normal one beyond the critical value."""
+    return float(-stdtrit(max(n - 1, 1), ndtr(-critical)))
 
 
 @lru_cache(maxsize=2)
@@ -118,31 +143,29 @@ def _multipliers(n: int) -> Array:
 
 
 class _Field:
-    """All columns that are compared: cross-fitted scores of the candidates, every layer of every model, the floor."""
+    """All columns that are compared: cross-fitted scores of the candidates, every layer of every model, the floors."""
 
-    def __init__(self, scores: Mapping[str, Array], floor: Array | None, candidates: Sequence[str]) -> None:
+    def __init__(self, scores: Mapping[str, Array], floors: Mapping[str, Array], candidates: Sequence[str]) -> None:
         self.n = len(next(iter(scores.values())))
         halves = divisions(self.n)
-        scores = {name: values.astype(float) for name, values in scores.items()}
-        self.chosen = {name: cross_fitted(values, halves) for name, values in scores.items()}
-        self.floor = [] if floor is None else [NOTHING]
-        if floor is not None:
-            scores[NOTHING] = floor.astype(float)[:, None]
-            self.chosen[NOTHING] = scores[NOTHING][:, 0]
-        self.scores = scores
-        self.critical = _critical({name: self.chosen[name] for name in candidates}, scores)
-        self.student = float(t.isf(norm.sf(self.critical), max(self.n - 1, 1)))
+        everything = {**scores, **{name: values[:, None] for name, values in floors.items()}}
+        self.scores = {name: values.astype(float) for name, values in everything.items()}
+        self.chosen = {name: cross_fitted(values, halves) for name, values in self.scores.items()}
+        self.critical = _critical({name: self.chosen[name] for name in candidates}, self.scores)
 
     def fitted(self, name: str) -> float:
         return float(self.chosen[name].mean())
 
     def bounds(self, differences: Array) -> tuple[Array, Array]:
         """Simultaneous interval of means, with the two made-up units: (n, K) -> (K,), (K,)."""
-        n, largest = self.n, np.abs(differences).max(0)
-        mean = differences.sum(0) / (n + 2)
-        squares = ((differences - mean) ** 2).sum(0) + (largest - mean) ** 2 + (largest + mean) ** 2
-        reach = self.student * np.sqrt(squares / (n + 1) / (n + 2))
-        return mean - reach, mean + reach
+        middle, reach = self._interval(differences.mean(0), differences.var(0), np.abs(differences).max(0), self.n)
+        return middle - reach, middle + reach
+
+    def _interval(self, mean: Array, variance: Array, largest: Array, n: int) -> tuple[Array, Array]:
+        """Middle and half width for n units of this mean, variance and largest size."""
+        middle = mean * n / (n + 2)
+        squares = n * (variance + (mean - middle) ** 2) + 2 * (largest**2 + middle**2)
+        return middle, student(self.critical, n) * np.sqrt(squares / (n + 1) / (n + 2))
 
     def not_below(self, name: str, others: Sequence[str]) -> list[Difference]:
         """Those of `others` of which some layer is not clearly worse than `name`."""
@@ -173,13 +196,22 @@ class _Field:
         """
         if any(one.value < -MARGIN for one in others):
             return None
-        needed = float(FEWEST)
-        for one in others:
-            low, high = self.bounds(self._its(name) - np.hstack([self._its(one.name), self.scores[one.name]]))
-            middle, reach = (low + high) / 2, (high - low) / 2 * (self.critical / self.student)  # of many units
-            open_ = low <= 0
-            needed = max(needed, self.n * float((reach / middle.clip(MARGIN))[open_].max(initial=0)) ** 2)
-        return _rounded(max(math.ceil(needed) - self.n, math.ceil(self.n / 4)))
+        rivals = [self._its(one.name) for one in others] + [self.scores[one.name] for one in others]
+        differences = self._its(name) - np.hstack(rivals)
+        differences = differences[:, self.bounds(differences)[0] <= 0]
+        mean, variance = differences.mean(0).clip(MARGIN), differences.var(0)
+        largest = np.maximum(np.abs(differences).max(0), mean)
+
+        def enough(n: int) -> bool:
+            middle, reach = self._interval(mean, variance, largest, n)
+            return bool((middle > reach).all())
+
+        low, high = self.n, 2 * self.n
+        while not enough(high):
+            low, high = high, 2 * high
+        while high - low > 1:
+            low, high = (low, middle) if enough(middle := (low + high) // 2) else (middle, high)
+        return _rounded(max(high - self.n, math.ceil(self.n / 4)))
 
 
 def _critical(chosen: Mapping[str, Array], scores: Mapping[str, Array]) -> float:
@@ -197,10 +229,10 @@ def _critical(chosen: Mapping[str, Array], scores: Mapping[str, Array]) -> float
         if others.any():
             ratio = np.abs(drawn[:, [a]] - drawn[:, others]) / np.sqrt(spread[others]).astype(np.float32)
             largest = np.maximum(largest, ratio.max(1))
-    return max(float(np.quantile(largest, LEVEL)), float(norm.isf((1 - LEVEL) / 2)))
+    return max(float(np.quantile(largest, LEVEL)), float(-ndtri((1 - LEVEL) / 2)))
 
 
-def _rounded(count: int) -> int:
+def _rounded(number: int) -> int:
     """Two digits, upwards: 1,234 -> 1,300."""
-    unit: int = 10 ** max(len(str(count)) - 2, 0)
-    return -(-count // unit) * unit
+    unit: int = 10 ** max(len(str(number)) - 2, 0)
+    return -(-number // unit) * unit

@@ -124,6 +124,19 @@ class Plan:
             jobs.append(Job(len(jobs), "reduce", task.model, n, after=frozenset(after)))
         return sorted(jobs, key=lambda job: (job.model, job.kind, job.number))
 
+    def doing(self, job: Job) -> str:
+        """What a job is for, as a progress line says it: which analyses of which model."""
+        if job.kind == "reduce":
+            return self.describe(job)
+        one = self.passes[job.place]
+        wanted = {
+            task.analysis.name: None
+            for task in self.tasks
+            if task.model == job.model
+            and any(key in one.watch for keys in task.keys.values() for key, _ in keys.values())
+        }
+        return f"{', '.join(wanted)} of {self.models[job.model].title} on {self.datasets[one.dataset].title}"
+
     def describe(self, job: Job) -> str:
         """What a job is, in words."""
         title = self.models[job.model].title

@@ -28,11 +28,20 @@ from torch import Tensor
 from vitscope.core.analysis import Outcome
 from vitscope.core.digest import digest_of
 from vitscope.core.errors import VitscopeError
-from vitscope.core.files import LOCK, WRITING, Damaged, TensorFile, make_folder, only_run, write_tensors, write_text
+from vitscope.core.files import (
+    LOCK,
+    MARK,
+    WRITING,
+    Damaged,
+    TensorFile,
+    make_folder,
+    only_run,
+    write_tensors,
+    write_text,
+)
 from vitscope.core.reading import SMALL, read_json, reason, user_path
 from vitscope.core.results import UNREADABLE
 
-MARK = "store.json"
 FORMAT = 2  # of the layout below and what is in it: another number is another store
 SHARED = ("world", "figures")  # folders that may lie in a store's folder before it is one
 

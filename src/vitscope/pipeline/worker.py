@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from vitscope.core.analysis import Stream
 from vitscope.core.errors import BadData
-from vitscope.core.progress import Advance
+from vitscope.core.progress import Count, nothing
 from vitscope.data.batches import SkippedImages
 from vitscope.models.backbone import Backbone
 from vitscope.models.observe import observe
@@ -28,7 +28,7 @@ class Worker:
         self._model: tuple[int, Backbone] | None = None
         gc.freeze()  # libraries stay: not to be searched by every collection below
 
-    def do(self, job: Job, advance: Advance = lambda _n: None) -> None:
+    def do(self, job: Job, advance: Count = nothing) -> None:
         """Do a job and write what came of it; it counts as done when its file is there."""
         if job.kind == "map":
             self._map(job, advance)
@@ -42,7 +42,7 @@ class Worker:
             self._model = (number, self.plan.models[number].load(self.device or self.plan.device))
         return self._model[1]
 
-    def _map(self, job: Job, advance: Advance) -> None:
+    def _map(self, job: Job, advance: Count) -> None:
         one = self.plan.passes[job.place]
         missing = [key for key in one.watch if job.shard not in self.store.shards_of(key)]
         if not missing:
@@ -77,7 +77,7 @@ class Worker:
         backbone: Backbone,
         missing: list[str],
         skipped: SkippedImages,
-        advance: Advance,
+        advance: Count,
     ) -> None:
         watching = {}
         for key in missing:

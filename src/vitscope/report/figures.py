@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import polars as pl
 
+from vitscope.core.errors import VitscopeError
+from vitscope.core.files import write_text
+from vitscope.core.reading import SMALL, read_json
 from vitscope.core.results import Results
 from vitscope.report.attention_figures import draw_attention
 from vitscope.report.feature_pictures import draw_pictures
@@ -17,8 +21,34 @@ from vitscope.report.token_figures import draw_tokens
 FORMATS = ("png", "svg", "pdf")
 
 
+DRAWN = ".drawn.json"  # names of the files of the last drawing
+
+
 def draw_figures(results: Results, folder: Path) -> list[Path]:
-    """Write every figure that the results allow, in every format; returns the files."""
+    """Write every figure that the results allow, in every format; returns the files.
+
+    Figures that were drawn here before of other results, and are not of these, are taken away.
+    """
+    paths = _draw(results, folder)
+    names = {path.name for path in paths}
+    for stale in _drawn_before(folder) - names:
+        (folder / stale).unlink(missing_ok=True)
+    if paths:
+        write_text(folder / DRAWN, json.dumps(sorted(names)))
+    return paths
+
+
+def _drawn_before(folder: Path) -> set[str]:
+    if not (folder / DRAWN).is_file():
+        return set()
+    try:
+        names = read_json(folder / DRAWN, most=SMALL)
+        return {name for name in names if name == Path(name).name and Path(name).suffix[1:] in FORMATS}
+    except (VitscopeError, TypeError, ValueError):  # damaged: then nothing is known
+        return set()
+
+
+def _draw(results: Results, folder: Path) -> list[Path]:
     paths = []
     if _has(results, "attention_distance") or _has(results, "saliency_best_head"):
         paths += draw_attention(results, folder, formats=FORMATS)

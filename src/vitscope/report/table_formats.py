@@ -113,7 +113,7 @@ def _latex_cell(column: Column, cell: Cell | None) -> str:
 def heading(column: Column, newline: str, escape: Callable[[str], str]) -> str:
     """Task, dataset and score; and the protocol if it is not the usual one."""
     protocol = "" if column.protocol == "corrected" else f", {column.protocol} protocol"
-    return newline.join(map(escape, words(column))) + protocol
+    return newline.join(map(escape, words(column))) + escape(protocol)
 
 
 def words(column: Column) -> tuple[str, str, str]:

@@ -16,6 +16,7 @@ from vitscope.core.device import choose_device
 from vitscope.core.errors import BadData
 from vitscope.core.progress import Progress, silent
 from vitscope.core.results import NOBODY, Label, tidy
+from vitscope.features.pooling import THUMBNAIL
 from vitscope.tasks.confidence import proportion_interval
 from vitscope.tasks.nearest import CPU, QUERY_BLOCK, Array, nearest
 from vitscope.tasks.units import chance_row, kept_units
@@ -104,6 +105,16 @@ class KnnScores:
                 tables.append(tidy(label, measure, value[:, i], axes=("layer",), variant=f"{variant} k={k}", **options))
         return tables
 
+    def rows_of_pixels(self, label: Label, protocol: str) -> list[pl.DataFrame]:
+        """The same where the one layer is the images themselves."""
+        low, high = proportion_interval(self.top1)  # (1, K)
+        value, options = self.top1.double().mean(0), {"axes": (), "n": len(self.top1), "protocol": protocol}
+        name = "knn_top1_pixels"
+        return [
+            tidy(label, name, value[0, i], low=low[0, i], high=high[0, i], variant=f"k={k}", **options)  # type: ignore[arg-type]
+            for i, k in enumerate(self.ks)
+        ]
+
 
 # -- evaluation on features ----------------------------------------------------------------------------------
 
@@ -155,6 +166,7 @@ class Knn(Analysis):
     measures = (
         Measure("knn_top1", "k-NN accuracy", "share of test images whose class the nearest training images vote for"),
         Measure("knn_top5", "k-NN accuracy, top 5", "share of test images whose class is among the five most voted"),
+        Measure("knn_top1_pixels", "k-NN accuracy of pixels", "the same by the images themselves, 16 x 16, no network"),
         Measure("knn_bank", "labelled images", "how many training images vote"),
     )
     headline = Headline(
@@ -175,26 +187,27 @@ class Knn(Analysis):
 
     def operations(self, dataset: LabelledSet, shape: ModelShape) -> float:
         compared = float(len(dataset.train)) * len(dataset.test)
-        return (1 + shape.layout.has_cls) * compared * shape.width * shape.depth
+        return compared * ((1 + shape.layout.has_cls) * shape.width * shape.depth + 3 * THUMBNAIL**2)
 
     def reduce(self, dataset: LabelledSet, found: Found) -> Outcome:
         labelled = LabelledFeatures.of(dataset, found)
         outcome = Outcome(notes=no_cls_note(found))
-        bank, asked = (torch.tensor(float(len(labels))) for labels in (labelled.train_labels, labelled.test_labels))
-        outcome.tables.append(tidy(NOBODY, "knn_bank", bank, axes=(), n=int(asked), protocol=self.protocol))
+        bank, n = torch.tensor(float(len(labelled.train_labels))), len(labelled.test_labels)
+        outcome.tables.append(tidy(NOBODY, "knn_bank", bank, axes=(), n=n, protocol=self.protocol))
+        config, device = KnnConfig(self.ks, self.protocol), choose_device(found.device)
+
+        def of(train: Sequence[Array], test: Sequence[Array]) -> KnnScores:
+            return evaluate(train, labelled.train_labels, test, labelled.test_labels, config=config, device=device)
+
+        seen = of([labelled.train.pixels], [labelled.test.pixels])
+        outcome.tables += seen.rows_of_pixels(NOBODY, self.protocol)
         for kind in labelled.kinds:
-            scores = evaluate(
-                labelled.train.layers(kind),
-                labelled.train_labels,
-                labelled.test.layers(kind),
-                labelled.test_labels,
-                config=KnnConfig(self.ks, self.protocol),
-                device=choose_device(found.device),
-            )
+            scores = of(labelled.train.layers(kind), labelled.test.layers(kind))
             outcome.tables += scores.rows(NOBODY, kind, self.protocol)
             if kind == labelled.kinds[0]:
                 outcome.maps |= labelled.examples(scores.neighbours)
                 k = scores.ks.index(HEADLINE_K if HEADLINE_K in scores.ks else max(scores.ks))
-                outcome.maps |= kept_units(self.name, scores.top1[..., k], labelled.chance, *labelled.asked)
+                pixels, asked = seen.top1[:, 0, k], labelled.asked
+                outcome.maps |= kept_units(self.name, scores.top1[..., k], labelled.chance, *asked, pixels=pixels)
         outcome.tables.append(chance_row("knn_top1", labelled.chance, self.protocol))
         return outcome

@@ -1,8 +1,9 @@
 """Scores of single units (queries, pairs, videos, images), by which models are compared with each other.
 
-A task keeps three arrays among its maps: `units.TASK`, (n, L), what each unit scored at each layer; `.floor`, (n,),
-what it scores without any network; `.ids`, (n,), which unit of the dataset each row is. A task's score is the mean of
-its rows, also where it is a ratio or a mean of ratios: such scores are linearised.
+A task keeps some arrays among its maps: `units.TASK`, (n, L), what each unit scored at each layer; `.floor`, (n,),
+what it scores without any network; k-NN `.pixels` too, (n,), what it scores by the pixels alone; `.ids`, (n,), which
+unit of the dataset each row is. A task's score is the mean of its rows, also where it is a ratio or a mean of ratios:
+such scores are linearised.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ PREFIX = "units."
 MOST = 10_000  # units that are kept of a task: more would say nothing new, and ImageNet has 50,000
 
 
-def kept_units(task: str, scores: Tensor, floor: Tensor, ids: Tensor, total: int) -> dict[str, Tensor]:
-    """The maps of a task. scores: (n, L), bool or float; floor: (n,), or one number; ids: int (n,), below `total`.
+def kept_units(
+    task: str, scores: Tensor, floor: Tensor, ids: Tensor, total: int, *, pixels: Tensor | None = None
+) -> dict[str, Tensor]:
+    """The maps of a task. scores: (n, L), bool or float; floor, pixels: (n,), or one number; ids: int (n,), below
+    `total`.
 
     Of more than `MOST` units a seeded choice is kept, which follows from `total` alone: all models keep the same.
     """
@@ -30,9 +34,10 @@ def kept_units(task: str, scores: Tensor, floor: Tensor, ids: Tensor, total: int
     else:
         rows = torch.ones(len(ids), dtype=torch.bool)
     dtype = torch.uint8 if scores.dtype == torch.bool else torch.float16
+    floors = {"floor": floor} | ({} if pixels is None else {"pixels": pixels})
     return {
         f"{PREFIX}{task}": scores[rows].to(dtype),
-        f"{PREFIX}{task}.floor": floor.float().expand(len(ids))[rows].clone(),
+        **{f"{PREFIX}{task}.{name}": one.float().expand(len(ids))[rows].clone() for name, one in floors.items()},
         f"{PREFIX}{task}.ids": ids[rows].int(),
     }
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from vitscope.data.dataset import LabelledSet
     from vitscope.data.samples import SampleList
 
+PIXELS = "the pixels themselves"  # k-NN without a network
 COMMONEST = "always answering the commonest class"
 EXAMPLES = 5  # queries whose answers are kept to be looked at
 
@@ -25,7 +26,7 @@ EXAMPLES = 5  # queries whose answers are kept to be looked at
 def labelled_streams(dataset: LabelledSet, dtype: str = "auto") -> Sequence[Stream]:
     """Both lists, each once for all tasks on labelled images."""
     return [
-        Stream(samples, (pooled(samples, dtype=dtype),), name=name)
+        Stream(samples, (pooled(samples, dtype=dtype, pixels=True),), name=name)
         for name, samples in (("train", dataset.train), ("test", dataset.test))
     ]
 

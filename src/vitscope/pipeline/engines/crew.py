@@ -57,6 +57,7 @@ def supervise(schedule: Schedule, crew: Crew, store: Store, advance: Advance) ->
                 break
             busy[worker], warm[worker], left[worker] = job, job.model, job.images
             crew.give(worker, job)
+            advance(0, schedule.plan.doing(job))
         assert busy or not crew.workers, "jobs wait for what nobody will do"
         for event in crew.wait():
             if event.worker not in busy:

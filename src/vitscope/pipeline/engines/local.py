@@ -56,6 +56,7 @@ class Local:
             if min(self.processes, len(jobs)) <= 1:
                 worker = Worker(schedule.plan, store)
                 while (job := schedule.next()) is not None:
+                    advance(0, schedule.plan.doing(job))
                     try:
                         worker.do(job, advance)
                     except VitscopeError as error:

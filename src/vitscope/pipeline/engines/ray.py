@@ -17,10 +17,11 @@ from threadpoolctl import threadpool_limits
 
 from vitscope.core.device import choose_device
 from vitscope.core.errors import VitscopeError
+from vitscope.core.files import MARK
 from vitscope.core.progress import Progress
 from vitscope.pipeline.engines.crew import Event, supervise
 from vitscope.pipeline.plan import Job, Plan, Schedule
-from vitscope.pipeline.store import MARK, Store
+from vitscope.pipeline.store import Store
 from vitscope.pipeline.worker import Worker
 
 LOOK = 60.0  # seconds a node has to prove that it sees the data

@@ -15,6 +15,7 @@ from vitscope.pipeline.best_layers import Cell, Column, rows_of_task
 from vitscope.report.page.models import PageModel
 from vitscope.report.page.words import rounded
 from vitscope.report.table_formats import interval, of_paper
+from vitscope.tasks.whole_images import PIXELS
 
 
 @dataclass(frozen=True)
@@ -118,8 +119,9 @@ def _ranked(cells: Sequence[Cell | None]) -> tuple[int, ...]:
 def _chance(said: Advice) -> str:
     if said.chance is None:
         return ""
-    words = said.column.task.headline.chance
-    return f"{words[:1].upper()}{words[1:]}: {said.column.task.show(said.chance)}"
+    words, show = said.column.task.headline.chance, said.column.task.show
+    pixels = "" if said.pixels is None else f"; {PIXELS}: {show(said.pixels)}"
+    return f"{words[:1].upper()}{words[1:]}: {show(said.chance)}{pixels}"
 
 
 def _drawn(
