@@ -64,7 +64,17 @@ def series(root: Path) -> Case:
     mine: dict[str, Any] = {"name": "mine", "arch": "vit_tiny_patch16_224", "series": "w/epoch-*.safetensors"}
     alone: dict[str, Any] = {"name": "zoo/dino", "series": "other", "step": 5}
     content: dict[str, Any] = {"title": "T", "models": [mine, alone], "data": {"images": {"path": "photos"}}}
-    patterns = ("w/*", "w/step-*.toml", "**/*", "/**/*", "/*/*/*/*/*/*", "w/epoch-**.safetensors", "*", "w/[*", "w/*/")
+    patterns: tuple[str, ...] = (
+        "w/*",
+        "w/step-*.toml",
+        "**/*",
+        "/**/*",
+        "/*/*/*/*/*/*",
+        "w/epoch-**.safetensors",
+        "*",
+        "w/[*",
+        "w/*/",
+    )
     patterns += ("~nosuchuser/*", "w/\0*", "k" * 300 + "*", "/proc/*/fd/*", "w/../w/epoch-*.safetensors", "w/epoch-?.*")
 
     def case(random: Random) -> None:
