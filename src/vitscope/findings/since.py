@@ -3,7 +3,7 @@
 Not judged on real networks: none at hand was taught by reconstruction, which each of these claims is about. What the
 others show in late layers (64 COCO photos; supervised B/16, DINOv2 S/14, untrained at most): attention on the sink 70,
 48 and 1.4 times that on the median token; dependence of attention on the query 0.08, 0.16 and 0.001; attention of CLS
-on itself 0.001, 0.11 and 0.005.
+on itself 0.001, 0.11 and 0.005; share of position in patch tokens 0.03, 0.07 and 0.002.
 """
 
 from __future__ import annotations
