@@ -73,6 +73,19 @@ def test_bad_input_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert not (tmp_path / "p.html").exists()
 
 
+def test_a_run_of_a_single_command_brings_its_models(photos: Path, tmp_path: Path) -> None:
+    """It has no study file to name them: its table does."""
+    from vitscope.api import load_results
+    from vitscope.commands.explore import _specs
+    from vitscope.commands.options import ModelOptions
+
+    main(["tasks", "random:zoo/dino", "--knn", str(photos), "--out", str(tmp_path / "run"), "--no-page", "--no-figures",
+          "--no-probe"])  # fmt: skip
+    specs, _ = _specs([], load_results(tmp_path / "run"), ModelOptions())
+    assert specs[0].name == "random:zoo/dino"
+    assert [spec.name for spec in specs].count("zoo/dino") == 1
+
+
 def test_exports_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Image.effect_noise((80, 60), 90).convert("RGB").save(tmp_path / "a.png")
     main(["explore", "zoo/dino", "--export", str(tmp_path / "sub" / "page.html"), str(tmp_path / "a.png")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -137,14 +137,22 @@ def _specs(
         arch = options.arch if file.is_file() and file.suffix != ".toml" else None
         asked = file.name if file.is_file() else model  # the page tells no path
         calls[specs[-1].title] = load_call(asked, arch=arch, size=options.input_size, seed=options.seed)
-    for entry in results.settings.get("models", []) if results is not None else []:
+    given = {word for spec in specs for word in (spec.name, spec.title)}
+    for entry in _entries(results) if results is not None else []:
         try:
-            specs.append(resolve(entry["name"], title=entry.get("title")))
+            if entry["name"] in given:
+                continue
+            specs.append(_titled(resolve(entry["name"], title=entry.get("title"))))
         except (VitscopeError, KeyError, TypeError) as error:
             say(f"a model of the run cannot be shown: {error}", style="yellow")
     named = {spec.name for spec in specs}
     specs += [_titled(resolve(f"zoo/{key}")) for key in ORDER if f"zoo/{key}" not in named]
     return list(distinct(specs)), calls
+
+
+def _entries(results: StudyResults) -> list[dict[str, Any]]:
+    """The models of a run: as its study file has them, or those of the table, which single commands leave."""
+    return results.settings.get("models") or [{"name": name} for name in results.table["model"].unique().sort()]
 
 
 def _titled(spec: Spec) -> Spec:

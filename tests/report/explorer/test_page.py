@@ -326,9 +326,10 @@ def test_neighbours_and_segments_appear(explore: Any, running: Running) -> None:
     until(page, "vitscope.state.second.startsWith('g')")
 
 
-def test_a_run_brings_its_numbers(explore: Any) -> None:
+@pytest.mark.parametrize("called", ["DINO", "zoo/dino"])  # by its title, or as single commands call it
+def test_a_run_brings_its_numbers(explore: Any, called: str) -> None:
     tasks = [{"task": "k-NN", "dataset": "species", "score": "top-1", "layer": 9, "value": "61.20"}]
-    study = {"DINO": {"tasks": tasks, "kinds": [[i % 6] * 4 for i in range(12)]}}
+    study = {called: {"tasks": tasks, "kinds": [[i % 6] * 4 for i in range(12)]}}
     for explorer in run_explorer(zoo_session(study=study)):
         page = explore(explorer.address)
         expect(page.locator("#study-table")).to_contain_text("61.20")

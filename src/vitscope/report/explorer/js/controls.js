@@ -124,15 +124,15 @@ function showStudy() {
   const now = `${state.models} ${state.layer}`;
   if (host.dataset.now === now) return;
   host.dataset.now = now;
-  const known = state.models.filter((model) => boot.study?.[models[model].title]?.tasks.length);
+  const known = state.models.filter((model) => studyOf(model)?.tasks.length);
   host.hidden = !known.length;
   if (!known.length) return;
-  const tasks = [...new Set(known.flatMap((model) => boot.study[models[model].title].tasks.map((task) => `${task.task}\n${task.dataset}\n${task.score}`)))];
+  const tasks = [...new Set(known.flatMap((model) => studyOf(model).tasks.map((task) => `${task.task}\n${task.dataset}\n${task.score}`)))];
   const head = html("tr", {}, html("th", { scope: "col" }, "task"), known.map((model) => html("th", { scope: "col" }, markOf(model), models[model].title)));
   const rows = tasks.map((key) => {
     const [task, dataset, score] = key.split("\n");
     const cells = known.map((model) => {
-      const found = boot.study[models[model].title].tasks.find((one) => one.task === task && one.dataset === dataset && one.score === score);
+      const found = studyOf(model).tasks.find((one) => one.task === task && one.dataset === dataset && one.score === score);
       if (!found) return html("td", {}, "–");
       const button = html("button", { type: "button", class: "go" }, `layer ${found.layer}`);
       button.addEventListener("click", () => change({ layer: found.layer - 1, focus: model }));

@@ -134,7 +134,9 @@ function tell({ model, view, canvas, told }, map, trace, layer) {
 }
 
 const percent = (share) => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
-const kindsOf = (model) => boot.study?.[models[model].title]?.kinds ?? kindsKnown.get(model);
+/** What a finished run says of a model, by whichever of its names the run knows it. */
+const studyOf = (model) => boot.study?.[models[model].title] ?? boot.study?.[models[model].name];
+const kindsOf = (model) => studyOf(model)?.kinds ?? kindsKnown.get(model);
 
 /** Share of a patch's attention that goes to CLS and other prefix tokens. */
 function prefixShare(trace, layer, head, patch) {
