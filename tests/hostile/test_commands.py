@@ -28,6 +28,7 @@ NEEDED: dict[str, list[str]] = {
     "results": [],
     "models": [],
     "datasets": [],
+    "completion": [],
     "heads": [MODEL, "--images", "photos", "--out", "out"],
     "look": ["photos/class0/000.png", "--model", MODEL, "--out", "out"],
     "explore": [MODEL, "--export", "page.html", "photos/class0/000.png"],  # without it, a server until Ctrl-C

@@ -193,7 +193,16 @@ def saliency(shown: Shown, rows: Sequence[int]) -> Numbers:
                     name = f"precision_{kind}.{source}"
                     numbers[name] = scores if kind == "heads" else scores.squeeze(2)
                     numbers["share"] = torch.tensor(inside).double().mean(-1)
+                    numbers["discs"] = torch.tensor([_discs(truths[row], shown.shape.layout.grid) for row in kept])
     return numbers
+
+
+def _discs(truth: set[int], grid: tuple[int, int]) -> list[float]:
+    """IoU of all discs about the centre, from the smallest; distances in half cells, so that they are whole numbers."""
+    h, w = grid
+    distance = [(2 * (n // w) - h + 1) ** 2 + (2 * (n % w) - w + 1) ** 2 for n in range(h * w)]
+    discs = [{n for n in range(h * w) if distance[n] <= radius} for radius in sorted(set(distance))]
+    return [len(disc & truth) / len(disc | truth) for disc in discs]
 
 
 def _looking(shown: Shown, rows: Sequence[int], protocol: str) -> dict[str, tuple[Tensor, Tensor]]:

@@ -113,11 +113,12 @@ def test_what_cannot_decide_anything_is_said() -> None:
 
 
 def test_who_was_taught_the_labels_or_captions_is_said_where_classes_are_asked_for() -> None:
-    results = study({"A": ("fs", 0.8), "B": ("clip", 0.5), "C": ("dino", 0.5), "Z": ("none", 0.2)})
+    taught = {"A": ("fs", 0.8), "A2": ("fs", 0.5), "B": ("clip", 0.5), "C": ("dino", 0.5)}
+    results = study(taught | {"Z": ("none", 0.2)})
     for about in results.provenance:
-        labels = about["title"] == "A"
+        labels = about["title"].startswith("A")
         about["taught_on"] = None if about["title"] == "Z" else {"dataset": "the beasts", "labels": labels}
     _, one = said(results)
     assert one.sentence.endswith(
-        " Mind that A was taught the labels of the beasts and B was taught the captions of the beasts."
+        " Mind that A and A2 were taught the labels of the beasts and B was taught the captions of the beasts."
     )

@@ -182,5 +182,9 @@ def test_saliency_stands_beside_taking_every_patch_for_the_object() -> None:
     study.results.extend([tidy(label, "object_share", torch.tensor(0.31), axes=())])
     found = gather(study).data["curves"]["saliency"]["measures"]["saliency_merged"]
     assert (found["line"], found["lineTitle"]) == (pytest.approx(0.31), "all patches")
-    study.results.extend([tidy(replace(label, dataset="other"), "object_share", torch.tensor(0.5), axes=())])
+    study.results.extend([tidy(label, "saliency_disc", torch.tensor(0.36), axes=())])
+    found = gather(study).data["curves"]["saliency"]["measures"]["saliency_merged"]
+    assert (found["line"], found["lineTitle"]) == (pytest.approx(0.36), "centred disc; all patches 0.31")
+    for measure in ("object_share", "saliency_disc"):
+        study.results.extend([tidy(replace(label, dataset="other"), measure, torch.tensor(0.5), axes=())])
     assert gather(study).data["curves"]["saliency"]["measures"]["saliency_merged"]["line"] is None  # not one for all

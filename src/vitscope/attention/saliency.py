@@ -98,6 +98,18 @@ def grid_mask(coverage: Tensor, grid: Grid) -> Tensor:
     return (cells[-1] >= 0.5) | fallback[:-1].any(0)
 
 
+def centred_discs(grid: Grid) -> Tensor:
+    """All discs about the centre of a grid that differ, from the smallest up: bool (R, N).
+
+    >>> centred_discs((2, 2)).tolist()
+    [[True, True, True, True]]
+    """
+    rows, columns = (torch.arange(edge) - (edge - 1) / 2 for edge in grid)
+    distance = (rows[:, None].square() + columns.square()).flatten()  # (N,), squared: exact
+    discs: Tensor = distance <= distance.unique()[:, None]
+    return discs
+
+
 @dataclass(frozen=True)
 class SaliencyScores:
     """Per image with objects: `heads` (n, L, H); `merged` (n, L), heads averaged first.
@@ -111,6 +123,7 @@ class SaliencyScores:
     precision_heads: dict[str, Tensor]
     precision_merged: dict[str, Tensor]
     share: Tensor  # (n,) of the grid that objects cover: the average precision of a map that knows nothing
+    discs: Tensor  # (n, R): IoU of every disc about the centre
     n: dict[str, int]  # images with objects, by protocol
     without_object: dict[str, int]  # images whose objects all lie outside the crop, or vanish as they are reduced
 
@@ -170,6 +183,8 @@ class SaliencyStatistic(AttentionStatistic):
         for protocol, truth in self._truth.items():
             self.put(f"has_object/{protocol}", truth.any(-1))
         self.put("share", self._truth["corrected"].float().mean(-1))
+        truth = self._truth["corrected"].cpu()
+        self.put("discs", iou(centred_discs(self.layout.grid), truth.unsqueeze(1)))
         super().end()
 
     def result(self, places: Tensor | None = None) -> SaliencyScores:
@@ -188,8 +203,8 @@ class SaliencyStatistic(AttentionStatistic):
                 precision[kind][rest[0]] = self.rows_of(name, places)[keep["corrected"]].double()
         n = {protocol: int(kept.sum()) for protocol, kept in keep.items()}
         lost = {protocol: len(kept) - n[protocol] for protocol, kept in keep.items()}
-        share = self.rows_of("share", places)[keep["corrected"]].double()
-        return SaliencyScores(heads, merged, n=n, without_object=lost, share=share, **precision)
+        share, discs = (self.rows_of(name, places)[keep["corrected"]].double() for name in ("share", "discs"))
+        return SaliencyScores(heads, merged, n=n, without_object=lost, share=share, discs=discs, **precision)
 
 
 def best_heads(heads: Tensor, protocol: str) -> tuple[Tensor, Tensor]:
@@ -228,6 +243,8 @@ def saliency_tables(saliency: SaliencyScores, mass: float = MASS) -> list[pl.Dat
             rows.append(tidy_mean(NOBODY, "saliency_ap_merged", merged, axes=("layer",), variant=source))
     if len(saliency.share):
         rows.append(tidy_mean(NOBODY, "object_share", saliency.share, axes=()))
+        best = saliency.discs[:, saliency.discs.mean(0).argmax()]
+        rows.append(tidy_mean(NOBODY, "saliency_disc", best, axes=()))
     return rows
 
 
@@ -246,6 +263,7 @@ class Saliency(Analysis):
         Measure("saliency_ap_best_head", "average precision of the best head", "the same for each layer's best head"),
         Measure("saliency_ap_merged", "average precision, heads merged", "the same after averaging the heads"),
         Measure("object_share", "share of objects", "of the grid: the average precision of a map that knows nothing"),
+        Measure("saliency_disc", "centred disc", "IoU of the best disc about the centre, the same for all images"),
     )
 
     mass: float = Field(MASS, gt=0, lt=1, description="Share of a map that the predicted mask of IoU must hold")

@@ -126,12 +126,13 @@ def _knew_labels(results: Results, column: Column, models: Mapping[str, str]) ->
     if column.task.kind != "labelled":
         return ""
     known = {about.get("title"): about.get("taught_on") or {} for about in results.provenance}
-    told = []
+    told: dict[str, list[str]] = {}
     for name, teaching in models.items():
         about = known.get(name, {})
         if words := "labels" if about.get("labels") else "captions" if about and teaching == "clip" else "":
-            told.append(f"{name} was taught the {words} of {about['dataset']}")
-    return f" Mind that {listing(told)}." if told else ""
+            told.setdefault(f"taught the {words} of {about['dataset']}", []).append(name)
+    said = [f"{listing(names)} {'were' if len(names) > 1 else 'was'} {what}" for what, names in told.items()]
+    return f" Mind that {listing(said)}." if said else ""
 
 
 # -- words ----------------------------------------------------------------------------------------------------
@@ -165,7 +166,9 @@ def sentence(column: Column, decision: Decision, depth: Mapping[str, int], basel
         )
     what = listing([one.name for one in decision.others])
     nearest = min(decision.others, key=lambda one: one.low)
-    told = f"the best, {leader} at {where}, has {reached}; its lead is {_difference(column, nearest)}"
+    told = (
+        f"the best, {leader} at {where}, has {reached}; its lead over {nearest.name} is {_difference(column, nearest)}"
+    )
     return f"Nothing to recommend: no model is clearly better than {what}; {told}.{few}" + (
         f" If that lead is real, about {decision.more:,} more {_many(column)} would show it." if decision.more else ""
     )

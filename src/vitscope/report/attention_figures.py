@@ -161,8 +161,9 @@ def saliency_figure(table: pl.DataFrame) -> Figure:
     figure.suptitle(
         "Does attention find the object?", x=0.07, y=1.0, ha="left", fontsize=11, fontweight="bold", color=INK
     )
-    share = table.filter(pl.col("measure") == "object_share")["value"]
-    known = "" if share.is_empty() else f"; average precision of a map that knows nothing: {share[0]:.2f}"
+    share, disc = (table.filter(pl.col("measure") == name)["value"] for name in ("object_share", "saliency_disc"))
+    known = "" if share.is_empty() else f"; IoU of all patches, and average precision of no knowledge: {share[0]:.2f}"
+    known += "" if disc.is_empty() else f"; IoU of the best centred disc: {disc[0]:.2f}"
     figure.text(0.07, -0.02, f"band: 95 % bootstrap interval over images{known}", color=FAINT, fontsize=8)
     figure.tight_layout()
     return figure

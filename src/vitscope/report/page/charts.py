@@ -111,7 +111,7 @@ HOW = (
         },
         roles=("masks",),
         variants={"cls": "from CLS", "spatial": "from spatial tokens", "centre": "from the centre token"},
-        floor=("object_share", "all patches"),  # the IoU of taking everything for the object
+        floors=(("object_share", "all patches"), ("saliency_disc", "centred disc")),  # IoU of either for the object
     ),
     SINKS,
     WRITES,

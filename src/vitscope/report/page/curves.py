@@ -39,7 +39,7 @@ class CurveChart:
     variants: Mapping[str, str] = field(default_factory=lambda: NO_VARIANTS)
     chance: Mapping[str, str] = field(default_factory=lambda: NO_VARIANTS)  # measure -> what chance gives, as a measure
     band: str = "band: 95 % interval"
-    floor: tuple[str, str] | None = None  # a measure without layers that no network is needed for, and its name
+    floors: tuple[tuple[str, str], ...] = ()  # measures without layers that no network is needed for, and their names
 
 
 def curve_data(chart: CurveChart, table: pl.DataFrame, models: Sequence[PageModel]) -> dict[str, Any] | None:
@@ -65,13 +65,16 @@ def curve_data(chart: CurveChart, table: pl.DataFrame, models: Sequence[PageMode
 
 
 def _floor(chart: CurveChart, table: pl.DataFrame) -> dict[str, Any]:
-    """The line of what no network is needed for, if it is one for the whole chart."""
-    if chart.floor is None:
+    """The line of what no network is needed for, if it is one for the whole chart: the highest; others are named."""
+    known = {}
+    for measure, title in chart.floors:
+        rows = table.filter(pl.col("measure") == measure)
+        if rows["dataset"].n_unique() == 1:
+            known[title] = float(rows["value"].mean())  # type: ignore[arg-type]
+    if not known:
         return {}
-    rows = table.filter(pl.col("measure") == chart.floor[0])
-    if rows["dataset"].n_unique() != 1:
-        return {}
-    return {"line": rounded(float(rows["value"].mean())), "lineTitle": chart.floor[1]}  # type: ignore[arg-type]
+    (first, value), *others = sorted(known.items(), key=lambda one: -one[1])
+    return {"line": rounded(value), "lineTitle": "; ".join([first, *(f"{title} {at:.2f}" for title, at in others)])}
 
 
 def _about(measure: Measure) -> dict[str, Any]:
