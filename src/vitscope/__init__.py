@@ -35,6 +35,7 @@ _HOMES = {  # what is imported when it is asked for, so that `vitscope --help` n
     "vitscope.features.pictures": ("Pictures",),
     "vitscope.features.token_analysis": ("Tokens",),
     "vitscope.teaching.probe": ("watch",),
+    "vitscope.tasks.head_importance": ("HeadImportance",),
     "vitscope.tasks.knn": ("Knn",),
     "vitscope.tasks.linear_probe": ("Probe",),
     "vitscope.tasks.retrieval": ("Retrieval",),
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
     from vitscope.pipeline.engines import Ray as Ray
     from vitscope.pipeline.registry import register as register
     from vitscope.tasks.discovery import Discovery as Discovery
+    from vitscope.tasks.head_importance import HeadImportance as HeadImportance
     from vitscope.tasks.keypoints import Keypoints as Keypoints
     from vitscope.tasks.knn import Knn as Knn
     from vitscope.tasks.linear_probe import Probe as Probe

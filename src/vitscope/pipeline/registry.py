@@ -17,6 +17,7 @@ from vitscope.features.objects import Objects
 from vitscope.features.pictures import Pictures
 from vitscope.features.token_analysis import Tokens
 from vitscope.tasks.discovery import Discovery
+from vitscope.tasks.head_importance import HeadImportance
 from vitscope.tasks.keypoints import Keypoints
 from vitscope.tasks.knn import Knn
 from vitscope.tasks.linear_probe import Probe
@@ -26,7 +27,7 @@ from vitscope.tasks.segmentation import Segmentation
 from vitscope.tasks.video_segmentation import Video
 
 _SHIPPED: tuple[type[Analysis], ...] = (
-    *(Attention, HeadWrites, Features, Calibration, Tokens, Pictures, Saliency, Objects),
+    *(Attention, HeadWrites, HeadImportance, Features, Calibration, Tokens, Pictures, Saliency, Objects),
     *(Knn, Probe, Retrieval, Video, Keypoints, Segmentation, Discovery, Robustness),
 )
 ANALYSES: dict[str, type[Analysis]] = {kind.name: kind for kind in _SHIPPED}

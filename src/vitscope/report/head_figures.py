@@ -87,6 +87,13 @@ def heat_figure(results: Results, name: str) -> Figure:
     return figure
 
 
+def importance_figures(results: Results) -> dict[str, Figure]:
+    """Heat maps of how much heads matter, by file name; none if nobody asked for it."""
+    there = set(results.table.filter(pl.col("head").is_not_null())["measure"])
+    measures = [name for name in ("head_importance", "head_importance_knn") if name in there]
+    return {f"heat-{name.replace('_', '-')}": heat_figure(results, name) for name in measures}
+
+
 def scatter_figure(results: Results, across: str, up: str) -> Figure:
     """One measure against another: a dot for each head, larger in later layers."""
     x, y = head_values(results, across), head_values(results, up)

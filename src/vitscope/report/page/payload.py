@@ -12,7 +12,7 @@ from vitscope.core.results import Coverage
 from vitscope.core.teachings import TEACHINGS, Teaching
 from vitscope.data.openers import OPENERS
 from vitscope.findings.outcome import StudyOutcome
-from vitscope.report.page.answers import answer_data, feature_pictures, growing_picture
+from vitscope.report.page.answers import answer_data, feature_pictures, growing_picture, importance_pictures
 from vitscope.report.page.charts import HOW, WHAT
 from vitscope.report.page.curves import CurveChart, curve_data
 from vitscope.report.page.findings import FindingCard, finding_cards, findings_sentence
@@ -58,6 +58,7 @@ class Page:
     versions: list[tuple[str, str]]
     settings: str
     growing: str  # an image of series over steps; "" if there are none
+    importance: list[str]  # heat maps of how much heads matter, as images
     pictures: list[dict[str, str]]  # mosaics of features: title, image
     curves: dict[str, list[dict[str, Any]]]  # chapter -> charts, with what is missing below each
     data: dict[str, Any] = field(default_factory=dict)
@@ -106,6 +107,7 @@ def gather(outcome: StudyOutcome) -> Page:
         versions=versions(results.provenance),
         settings=settings_text(outcome.settings),
         growing=growing_picture(results),
+        importance=importance_pictures(results),
         pictures=feature_pictures(results),
         curves=curves,
         data=data,

@@ -52,7 +52,7 @@ SINKS = CurveChart(
 
 WRITES = CurveChart(
     "writes",
-    "Which heads write",
+    "Which heads write, and which matter",
     {
         "head_write": Measure(
             "share of what heads write",
@@ -61,9 +61,25 @@ WRITES = CurveChart(
             "dot far above the others is a head that does most of the work, and one near zero could be left out.",
             say="none",
         ),
+        "head_importance": Measure(
+            "importance",
+            "1 - cosine of the last feature, whole and without the head",
+            "Every dot is one head: how far the last layer's feature moves if the head says of every image what it "
+            "says on average. Near zero, nobody would miss the head.",
+            say="none",
+        ),
+        "head_importance_knn": Measure(
+            "k-NN lost",
+            "accuracy with the head minus without",
+            "The same for k-NN: above zero, images are recognised less well without the head.",
+            say="none",
+            floor=None,
+            line=0.0,
+            line_title="nothing lost",
+        ),
     },
     roles=("images",),
-    variants={"cls": "into CLS", "patches": "into patches"},
+    variants={"cls": "CLS", "patches": "patches", "mean": "mean patch"},
 )
 
 NORMS = CurveChart(
