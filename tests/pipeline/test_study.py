@@ -132,7 +132,7 @@ def test_the_papers_study_is_complete(tmp_path: Path) -> None:
     study = read_study(tmp_path / "studies" / "s.toml")
     named = {model.name for model in study.models}
     assert named >= {name for name, entry in CATALOGUE.items() if entry.group == "study"}
-    assert {kind for kind, _ in study.data.entries()} == set(KINDS) - {"segmentation"}
+    assert {kind for kind, _ in study.data.entries()} == set(KINDS) - {"segmentation", "conflict"}
     assert set(study.protocols) == {"corrected", "paper"}
 
 
@@ -231,7 +231,7 @@ def test_a_study_file_of_the_first_edition_still_works(tmp_path: Path) -> None:
     assert {kind: entry.limit for kind, entry in study.data.entries() if entry.limit} == {
         "images": 100, "labelled": 50, "video": 2, "keypoints": 20,
     }  # fmt: skip
-    newer = {"writes", "calibration", "tokens", "pictures", "segmentation", "discovery"}
+    newer = {"writes", "calibration", "tokens", "pictures", "segmentation", "discovery", "shape_or_texture"}
     assert set(chosen(study)) == ALL_BY_THEMSELVES - newer
     assert (study.seed, study.skip_limit, study.processes, study.engine) == (3, 5, 2, "local")
     assert study.models[0].weights == tmp_path / "mine.pth"

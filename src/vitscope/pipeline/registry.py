@@ -24,11 +24,12 @@ from vitscope.tasks.linear_probe import Probe
 from vitscope.tasks.retrieval import Retrieval
 from vitscope.tasks.robustness import Robustness
 from vitscope.tasks.segmentation import Segmentation
+from vitscope.tasks.shape_or_texture import ShapeOrTexture
 from vitscope.tasks.video_segmentation import Video
 
 _SHIPPED: tuple[type[Analysis], ...] = (
     *(Attention, HeadWrites, HeadImportance, Features, Calibration, Tokens, Pictures, Saliency, Objects),
-    *(Knn, Probe, Retrieval, Video, Keypoints, Segmentation, Discovery, Robustness),
+    *(Knn, Probe, Retrieval, Video, Keypoints, Segmentation, Discovery, Robustness, ShapeOrTexture),
 )
 ANALYSES: dict[str, type[Analysis]] = {kind.name: kind for kind in _SHIPPED}
 

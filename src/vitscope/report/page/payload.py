@@ -13,7 +13,7 @@ from vitscope.core.teachings import TEACHINGS, Teaching
 from vitscope.data.openers import OPENERS
 from vitscope.findings.outcome import StudyOutcome
 from vitscope.report.page.answers import answer_data, feature_pictures, growing_picture, importance_pictures
-from vitscope.report.page.charts import HOW, WHAT
+from vitscope.report.page.charts import HOW, WHAT, WHY
 from vitscope.report.page.curves import CurveChart, curve_data
 from vitscope.report.page.findings import FindingCard, finding_cards, findings_sentence
 from vitscope.report.page.heads import head_data, kinds
@@ -72,6 +72,7 @@ def gather(outcome: StudyOutcome) -> Page:
     curves = {
         "how": _charts(HOW, numbers, models, outcome.coverage),
         "what": _charts(WHAT, numbers, models, outcome.coverage),
+        "why": _charts(WHY, numbers, models, outcome.coverage),
     }
     heads, similarity = head_data(results, models), similarity_data(results, models)
     cards = finding_cards(outcome.findings, _chart_of_measure(curves, columns, similarity, any(heads)))
