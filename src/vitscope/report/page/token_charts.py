@@ -184,9 +184,8 @@ CUES = CurveChart(
             "share of shape",
             "of images decided by either cue, those decided by shape",
             "Each image has the shape of one class and the texture of another, and its neighbours decide. Near one, "
-            "shape decides; near zero, texture does.",
+            "shape decides; near zero, texture does; at the dotted line, each as often as the other.",
             line=0.5,
-            line_title="as often as texture",
         ),
         "shape_decisions": Measure(
             "decided by shape",
