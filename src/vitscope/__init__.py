@@ -18,7 +18,7 @@ _HOMES = {  # what is imported when it is asked for, so that `vitscope --help` n
     "vitscope.core.errors": ("VitscopeError",),
     "vitscope.core.results": ("Results",),
     "vitscope.data.openers": (
-        *("images", "masks", "labelled", "retrieval", "video", "keypoints", "segmentation"),
+        *("images", "masks", "labelled", "retrieval", "video", "keypoints", "segmentation", "conflict"),
         "open_dataset",
     ),
     "vitscope.models.spec": ("load_model", "resolve"),
@@ -35,6 +35,7 @@ _HOMES = {  # what is imported when it is asked for, so that `vitscope --help` n
     "vitscope.features.pictures": ("Pictures",),
     "vitscope.features.token_analysis": ("Tokens",),
     "vitscope.teaching.probe": ("watch",),
+    "vitscope.tasks.head_importance": ("HeadImportance",),
     "vitscope.tasks.knn": ("Knn",),
     "vitscope.tasks.linear_probe": ("Probe",),
     "vitscope.tasks.retrieval": ("Retrieval",),
@@ -43,6 +44,7 @@ _HOMES = {  # what is imported when it is asked for, so that `vitscope --help` n
     "vitscope.tasks.segmentation": ("Segmentation",),
     "vitscope.tasks.robustness": ("Robustness",),
     "vitscope.tasks.discovery": ("Discovery",),
+    "vitscope.tasks.shape_or_texture": ("ShapeOrTexture",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from vitscope.core.analysis import Analysis as Analysis
     from vitscope.core.errors import VitscopeError as VitscopeError
     from vitscope.core.results import Results as Results
+    from vitscope.data.openers import conflict as conflict
     from vitscope.data.openers import images as images
     from vitscope.data.openers import keypoints as keypoints
     from vitscope.data.openers import labelled as labelled
@@ -77,12 +80,14 @@ if TYPE_CHECKING:
     from vitscope.pipeline.engines import Ray as Ray
     from vitscope.pipeline.registry import register as register
     from vitscope.tasks.discovery import Discovery as Discovery
+    from vitscope.tasks.head_importance import HeadImportance as HeadImportance
     from vitscope.tasks.keypoints import Keypoints as Keypoints
     from vitscope.tasks.knn import Knn as Knn
     from vitscope.tasks.linear_probe import Probe as Probe
     from vitscope.tasks.retrieval import Retrieval as Retrieval
     from vitscope.tasks.robustness import Robustness as Robustness
     from vitscope.tasks.segmentation import Segmentation as Segmentation
+    from vitscope.tasks.shape_or_texture import ShapeOrTexture as ShapeOrTexture
     from vitscope.tasks.video_segmentation import Video as Video
     from vitscope.teaching.probe import watch as watch
 

@@ -97,7 +97,7 @@ def test_the_same_from_python(studied: Path) -> None:
     results = vitscope.evaluate(
         vitscope.resolve(MODEL, size=64),
         on=[ImageSet(masked.title, masked.samples), masked],
-        analyses=[vitscope.Attention(), vitscope.Saliency()],
+        analyses=[vitscope.Attention(), vitscope.HeadWrites(), vitscope.Saliency()],
     )
     written = Results.load(studied).table.filter(pl.col("model") == "Untrained vit_tiny_patch16_224")
     same = results.table.join(

@@ -30,6 +30,7 @@ def make(kind: str, root: Path) -> tuple[Path, list[Path]]:
         "video": ["0.bmp", "1.bmp"],
         "keypoints": ["a.bmp", "b.bmp"],
         "segmentation": ["images/a.bmp", "images/b.bmp", "images/c.bmp", "images/d.bmp"],
+        "conflict": ["train/cat/a.bmp", "train/dog/a.bmp", "cue-conflict/cat/cat1-dog1.bmp"],
     }[kind]
     for name in names:
         image(root / name)

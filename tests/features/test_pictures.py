@@ -68,6 +68,22 @@ def test_position_can_be_taken_away() -> None:
     assert principal(field).abs().max() > 1
 
 
+def test_the_foreground_stays_the_foreground_without_position() -> None:
+    """Objects elsewhere in each image: with the mean of each position gone, edges no longer tell the background."""
+    generator = torch.Generator().manual_seed(0)
+    for seed in range(6):
+        object_, ground = torch.linalg.qr(torch.randn(16, 2, generator=generator.manual_seed(seed))).Q.T
+        there = torch.zeros(9, *GRID, dtype=torch.bool)
+        for image in range(9):
+            row, column = 1 + 2 * (image // 3), 1 + 2 * (image % 3)
+            there[image, row : row + 2, column : column + 2] = True
+        there = there.flatten(1)
+        tokens = torch.where(there[..., None], object_, ground) + 0.02 * torch.randn(9, 64, 16, generator=generator)
+        lit = pca_colours([tokens], GRID, without_position=True)[:, 0].flatten(1, 2).amax(-1) > 0
+        assert lit[there].all()
+        assert lit[~there].double().mean() < 0.5
+
+
 def test_likeness_to_a_patch() -> None:
     tokens = torch.zeros(2, 4, 2)
     tokens[..., 0] = 1

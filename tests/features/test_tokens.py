@@ -13,7 +13,14 @@ from vitscope.data.batches import Batch
 from vitscope.features.outliers import norm_histogram, outlier_cut
 from vitscope.features.spectrum import eigenvalues, rankme, spectrum, spectrum_slope
 from vitscope.features.token_analysis import beyond, norm_summaries
-from vitscope.features.tokens import TokenRows, TokenStatistic, high_over_low, position_share, sampled_places
+from vitscope.features.tokens import (
+    TokenRows,
+    TokenStatistic,
+    high_over_low,
+    likeness_without_position,
+    position_share,
+    sampled_places,
+)
 from vitscope.models.layout import TokenLayout
 
 LAYOUT = TokenLayout((8, 8))
@@ -86,6 +93,38 @@ def test_content_alone_has_no_position_though_images_are_few() -> None:
 def test_an_offset_of_all_tokens_is_no_position() -> None:
     value, _, _ = share_of(5 + noise(16, 65, 16))
     assert value < 0.02
+
+
+def without_position(x: Tensor) -> tuple[float, float, float]:
+    rows = seen(x)
+    value, low, high = likeness_without_position(
+        rows.power, rows.shared, rows.mean_power, rows.shared_mean, LAYOUT.spatial
+    )
+    return value.item(), low.item(), high.item()
+
+
+def test_what_patches_have_in_common_beside_position() -> None:
+    """A field of position, a vector for each image and one for each patch, of variances 9, 1 and 3: 1 / (1 + 3)."""
+    field, image, patch = 3 * noise(1, 65, 64), noise(200, 1, 64, seed=1), 3**0.5 * noise(200, 65, 64, seed=2)
+    value, low, high = without_position(field + image + patch)
+    assert low < 0.25 < high
+    assert value == pytest.approx(0.25, abs=0.02)
+    assert high - low < 0.05
+    assert without_position(field + image)[0] == pytest.approx(1, abs=0.01)
+    assert without_position(field + patch)[0] == pytest.approx(0, abs=0.01)
+    assert math.isnan(without_position(field.expand(12, 65, 64))[0])  # position is all there is
+
+
+def test_taking_position_away_is_what_loops_over_pairs_do() -> None:
+    x = (noise(1, 65, 8) + noise(5, 1, 8, seed=1) + noise(5, 65, 8, seed=2)).double()
+    patches = x[:, 1:]
+    n, count = len(patches), LAYOUT.spatial
+    every = torch.einsum("ipd,jqd->ipjq", patches, patches)
+    other_image = ~torch.eye(n, dtype=torch.bool)[:, None, :, None].expand_as(every)
+    other_place = ~torch.eye(count, dtype=torch.bool)[None, :, None, :].expand_as(every)
+    alike = every[~other_image & other_place].mean() - every[other_image & other_place].mean()
+    expected = alike / (every[~other_image & ~other_place].mean() - every[other_image & ~other_place].mean())
+    assert without_position(x.float())[0] == pytest.approx(expected.item(), abs=1e-4)
 
 
 def test_cosines_of_known_tokens() -> None:

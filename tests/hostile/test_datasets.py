@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import pickle
 from pathlib import Path
 from random import Random
@@ -15,6 +16,7 @@ from PIL import Image
 
 from tests.hostile.campaign import SIZE, Case, campaign, inside, photo
 from tests.support.hostile import changed_bytes, changed_value, json_text
+from vitscope.data.conflict import open_conflict
 from vitscope.data.davis import VideoSet, open_videos
 from vitscope.data.decode import MAX_PIXELS, BadImage, decode_bytes, decode_image, decode_mask, image_size
 from vitscope.data.folders import open_images
@@ -268,6 +270,30 @@ def labels(root: Path) -> Case:
     return case
 
 
+def conflicts(root: Path) -> Case:
+    """Names of files are what is read."""
+    for name in ("train/cat/a", "train/dog/a"):
+        photo(root / f"{name}.png")
+    (root / "cue-conflict/cat").mkdir(parents=True)
+    folder = os.fsencode(root / "cue-conflict/cat")
+
+    def case(random: Random) -> None:
+        stem = changed_bytes(b"cat1-dog2", random).replace(b"/", b"-").replace(b"\0", b"1")[:200]
+        path = folder + b"/" + stem + b".png"
+        with open(path, "wb") as file:
+            file.write(b"x")
+        try:
+            found = open_conflict(root)
+        finally:
+            os.unlink(path)
+        for sample, texture in zip(found.test, found.textures, strict=True):
+            inside(sample.path, root)
+            assert sample.id.isprintable()
+            assert {sample.label, texture} == {0, 1}
+
+    return case
+
+
 def path_lists(root: Path) -> Case:
     for name in "abc":
         photo(root / f"{name}.png")
@@ -292,5 +318,6 @@ test_some_cases, test_many_cases = campaign(
     davis,
     frames,
     labels,
+    conflicts,
     path_lists,
 )

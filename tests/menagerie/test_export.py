@@ -10,6 +10,7 @@ from pycocotools.coco import COCO
 
 from vitscope.core.errors import VitscopeError
 from vitscope.data.coco import open_coco
+from vitscope.data.conflict import open_conflict
 from vitscope.data.davis import open_davis
 from vitscope.data.folders import open_images
 from vitscope.data.individuals import open_individuals
@@ -17,7 +18,9 @@ from vitscope.data.partimagenet import open_partimagenet
 from vitscope.data.spair import open_spair
 from vitscope.menagerie import PARTS, SPECIES, Amounts, World, export, film, pair, render
 
-AMOUNTS = Amounts(train=32, val=16, coco=8, parts=16, individuals=4, encounters=3, pairs=16, videos=2, frames=4)
+AMOUNTS = Amounts(
+    train=32, val=16, coco=8, parts=16, individuals=4, encounters=3, pairs=16, videos=2, frames=4, conflict=32
+)
 WORLD = World(seed=2)
 
 
@@ -43,6 +46,19 @@ def test_image_folders_hold_the_rendered_pixels_and_captions(exported: Path) -> 
     plain = render(World(seed=2, correlation=0.0).scene("unc", 3)).image
     free = exported / "imagefolder/val-appearance-free/spider/000003.png"
     assert (np.asarray(Image.open(free)) == plain).all()
+
+
+def test_conflicts_have_the_shape_of_one_species_and_the_look_of_another(exported: Path) -> None:
+    found = open_conflict(exported / "imagefolder")
+    assert len(found.test) == 32
+    assert not found.notes
+    for sample, texture in zip(found.test, found.textures, strict=True):
+        shape = found.train.classes[sample.label or 0]
+        assert sample.path.name == f"{shape}1-{found.train.classes[texture]}1.png"
+    scene, other = WORLD.conflict("conflict", 17)
+    name = f"{SPECIES[1].name}/{SPECIES[1].name}1-{SPECIES[other].name}1.png"
+    written = np.asarray(Image.open(exported / "imagefolder/cue-conflict" / name))
+    assert (written == render(scene).image).all()
 
 
 def test_coco_masks_and_boxes_are_those_of_the_pictures(exported: Path) -> None:
@@ -144,7 +160,7 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 
 
 def test_layouts_of_amount_zero_are_left_out_and_an_empty_folder_is_used(tmp_path: Path) -> None:
-    some = Amounts(train=16, val=0, coco=0, parts=0, individuals=0, pairs=0, videos=0)
+    some = Amounts(train=16, val=0, coco=0, parts=0, individuals=0, pairs=0, videos=0, conflict=0)
     summary = export(tmp_path, amounts=some, size=32)
     assert summary.images == {"imagefolder/train": 16}
     assert sorted(p.name for p in tmp_path.iterdir()) == ["imagefolder", "menagerie.json"]

@@ -115,3 +115,23 @@ def test_captions_say_only_what_is_true_and_usually_the_species() -> None:
 def test_a_dial_out_of_range_is_refused(dial: float) -> None:
     with pytest.raises(VitscopeError, match="from 0 to 1"):
         World(correlation=dial)
+
+
+def test_conflicts_show_every_pair_of_species_once_and_never_a_look_of_the_wearers_own() -> None:
+    pairs = set()
+    for index in range(len(SPECIES) * (len(SPECIES) - 1)):
+        scene, other = World(seed=3).conflict("conflict", index)
+        who = scene.actors[0].individual
+        own, worn = SPECIES[who.species], SPECIES[other]
+        assert who.palette in worn.palettes
+        assert who.pattern in worn.patterns
+        assert who.palette not in own.palettes or who.pattern not in own.patterns
+        pairs.add((own.name, worn.name))
+    assert len(pairs) == len(SPECIES) * (len(SPECIES) - 1)
+    assert all(shape != texture for shape, texture in pairs)
+
+
+def test_conflicts_are_met_anywhere() -> None:
+    places = Counter(World().conflict("conflict", index)[0].habitat for index in range(960))
+    assert set(places) == set(HABITAT)
+    assert max(places.values()) < 2 * min(places.values())

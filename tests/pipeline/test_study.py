@@ -21,6 +21,7 @@ from vitscope.pipeline.study import KINDS, Study, parse_study, read_study
 
 MODELS = [{"name": "random:vit_tiny_patch16_224"}]
 ROOT = Path(__file__).parents[2]
+ALL_BY_THEMSELVES = {name for name, kind in ANALYSES.items() if not kind.asked_for}
 
 
 def parse(tmp_path: Path, **values: Any) -> Study:
@@ -114,7 +115,7 @@ def test_every_commented_kind_of_the_template_is_valid(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text("\n".join(lines))
     study = read_study(tmp_path / "study.toml")
     assert tuple(kind for kind, _ in study.data.entries()) == KINDS
-    assert set(chosen(study)) == set(ANALYSES) - {"robustness"}  # which is asked for by name
+    assert set(chosen(study)) == ALL_BY_THEMSELVES
 
 
 def test_the_published_schema_is_today_s() -> None:
@@ -131,7 +132,7 @@ def test_the_papers_study_is_complete(tmp_path: Path) -> None:
     study = read_study(tmp_path / "studies" / "s.toml")
     named = {model.name for model in study.models}
     assert named >= {name for name, entry in CATALOGUE.items() if entry.group == "study"}
-    assert {kind for kind, _ in study.data.entries()} == set(KINDS) - {"segmentation"}
+    assert {kind for kind, _ in study.data.entries()} == set(KINDS) - {"segmentation", "conflict"}
     assert set(study.protocols) == {"corrected", "paper"}
 
 
@@ -178,7 +179,7 @@ def test_both_protocols_of_every_analysis_that_has_two(tmp_path: Path) -> None:
     found = parse(tmp_path, data=everything, protocols=["corrected", "paper"]).chosen()
     twice = {"features", "objects", "knn", "retrieval", "video", "keypoints"}
     assert twice == {name for name, kind in ANALYSES.items() if kind.has_protocols()}
-    for name in set(ANALYSES) - {"robustness"}:
+    for name in ALL_BY_THEMSELVES:
         protocols = [getattr(a, "protocol", "") for a in found if a.name == name]
         assert protocols == (["corrected", "paper"] if name in twice else [""])
 
@@ -230,9 +231,8 @@ def test_a_study_file_of_the_first_edition_still_works(tmp_path: Path) -> None:
     assert {kind: entry.limit for kind, entry in study.data.entries() if entry.limit} == {
         "images": 100, "labelled": 50, "video": 2, "keypoints": 20,
     }  # fmt: skip
-    assert set(chosen(study)) == set(ANALYSES) - {
-        *("writes", "calibration", "tokens", "pictures", "segmentation", "discovery", "robustness")
-    }
+    newer = {"writes", "calibration", "tokens", "pictures", "segmentation", "discovery", "shape_or_texture"}
+    assert set(chosen(study)) == ALL_BY_THEMSELVES - newer
     assert (study.seed, study.skip_limit, study.processes, study.engine) == (3, 5, 2, "local")
     assert study.models[0].weights == tmp_path / "mine.pth"
 

@@ -20,6 +20,7 @@ from tests.support.signals import COUNT, SHAPES
 from vitscope.attention.analysis import AllAttention
 from vitscope.core.analysis import PROTOCOLS, Stream, Watch
 from vitscope.core.statistic import Statistic
+from vitscope.data.conflict import ConflictSet
 from vitscope.data.dataset import Dataset, ImageSet, LabelledSet, MaskSet
 from vitscope.data.davis import VideoSet
 from vitscope.data.keypoints import KeypointSet
@@ -56,6 +57,7 @@ DATASETS: dict[str, Dataset] = {  # of every kind; nothing in them is read
     "retrieval": RetrievalSet("retrieval", _samples(), _samples(), ()),
     "video": VideoSet("video", ()),
     "keypoints": KeypointSet("keypoints", _samples(), (), ()),
+    "conflict": ConflictSet("conflict", _samples(), _samples()),
     "segmentation": SegmentationSet("segmentation", _categorised(), _categorised()),
 }
 

@@ -20,6 +20,7 @@ def attention(
     images: Path | None = None,
     masks: Path | None = None,
     limit: Limit | None = None,
+    importance: bool = False,
     mass: Annotated[float | None, Parameter(validator=Number(gt=0, lt=1))] = None,
     out: Path = Path("runs/attention"),
     show: list[Path] | None = None,
@@ -42,6 +43,9 @@ def attention(
         images/ and masks/. The annotated images are then the ones studied.
     limit
         Study at most this many images (a seeded choice, balanced over classes).
+    importance
+        Ask also how much each head matters (its output replaced by its mean over images), on at most 64 of the images:
+        about half as many further passes per image as a layer has heads.
     mass
         Share of a map that the mask of saliency's IoU must hold, instead of the protocols' 0.6; its rows say so.
     out
@@ -51,9 +55,12 @@ def attention(
     """
     from vitscope.attention.analysis import Attention
     from vitscope.attention.saliency import Saliency
+    from vitscope.attention.writes import HeadWrites
+    from vitscope.core.analysis import Analysis
     from vitscope.data import openers
     from vitscope.data.dataset import ImageSet
     from vitscope.report.attention_summary import summarise
+    from vitscope.tasks.head_importance import HeadImportance
 
     if images is None and masks is None and not show:
         raise VitscopeError("say which images to look at: --images DIR, --masks ANNOTATIONS or --show IMAGE")
@@ -70,6 +77,8 @@ def attention(
         datasets = [openers.images(images, limit=limit, seed=model_options.seed)]
     if not datasets:
         return
-    analyses = [Attention(), Saliency() if mass is None else Saliency(mass=mass)]
+    analyses: list[Analysis] = [Attention(), HeadWrites(), Saliency() if mass is None else Saliency(mass=mass)]
+    if importance:
+        analyses.append(HeadImportance())
     results = run_options.run(specs, datasets, analyses, out, model_options, command="attention")
     conclude(results, out, [summarise(results)], page=run_options.page, figures=run_options.figures)

@@ -30,11 +30,11 @@ def features(
 ) -> None:
     """What models represent at every layer, and how alike they are.
 
-    Similarity of all layers of all models (CKA), what the residual stream carries, clusters against classes and
-    objects, how many dimensions features use, and what becomes of tokens (outliers, likeness, position). Writes tables
-    (results.parquet, results.csv, pairs.parquet), arrays (maps.safetensors), where they came from (provenance.json),
-    the page and figures to OUT. What each model's pass computed stays there: run again with more models, and only the
-    new ones are run.
+    Similarity of all layers of all models (CKA, also calibrated by chance), what the residual stream carries, clusters
+    against classes and objects, how many dimensions features use, what becomes of tokens (outliers, likeness,
+    position), and a few images in the colours of their features. Writes tables (results.parquet, results.csv,
+    pairs.parquet), arrays (maps.safetensors), where they came from (provenance.json), the page and figures to OUT. What
+    each model's pass computed stays there: run again with more models, and only the new ones are run.
 
     Parameters
     ----------
@@ -65,8 +65,10 @@ def features(
     from vitscope.data import openers
     from vitscope.data.dataset import ImageSet, MaskSet
     from vitscope.features.analysis import Features
+    from vitscope.features.calibration import Calibration
     from vitscope.features.hsic import LEAST
     from vitscope.features.objects import Objects
+    from vitscope.features.pictures import Pictures
     from vitscope.features.token_analysis import Tokens
     from vitscope.report.features_summary import summarise_features
 
@@ -90,7 +92,7 @@ def features(
         datasets = [plain, first] if isinstance(first, MaskSet) else [plain]
     if datasets[0].count < LEAST:
         raise BadData(f"{datasets[0].count} images are too few to compare features: give at least {LEAST}")
-    analyses: list[Analysis] = [Tokens()]
+    analyses: list[Analysis] = [Tokens(), Calibration(), Pictures()]
     for name in ("corrected", "paper") if protocol == "both" else (protocol,):
         analyses.append(Features(protocol=name, cluster_seeds=seeds))
         analyses.append(Objects(protocol=name, cluster_seeds=seeds, dense=dense))

@@ -56,6 +56,9 @@ limit = 1000
 
 # [data.segmentation]            # a class for every pixel: VOC, ADE20K, or masks by category
 # path = "VOC2012"
+
+# [data.conflict]                # shape or texture: cue-conflict/ (names such as cat1-snake2.png) and train/
+# path = "world/imagefolder"
 """
 
 

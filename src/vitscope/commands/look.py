@@ -35,7 +35,7 @@ def look(
     at
         A pixel of the first photo, as X,Y from its upper left corner.
     without_position
-        Subtract the mean of each position over the photos first.
+        Subtract the mean of each position over the photos first: of few photos, it takes what they all show with it.
     out
         Folder for the pictures.
     """

@@ -30,12 +30,13 @@ def menagerie(
     pairs: Amount = Amounts.pairs,
     videos: Amount = Amounts.videos,
     frames: Amount = Amounts.frames,
+    conflict: Amount = Amounts.conflict,
 ) -> None:
     """Render the built-in world: sixteen species of creatures, with every annotation, deterministic for a seed.
 
-    Writes to OUT: imagefolder/ (train, val, val-appearance-free, captions), coco/, partimagenet/, davis/, spair/ and
-    individuals/ (retrieval), each in the layout of the official dataset, so that every command reads it like one. An
-    amount of 0 leaves a layout out.
+    Writes to OUT: imagefolder/ (train, val, val-appearance-free, captions, cue-conflict), coco/, partimagenet/, davis/,
+    spair/ and individuals/ (retrieval), each in the layout of the official dataset, so that every command reads it like
+    one. An amount of 0 leaves a layout out.
 
     Parameters
     ----------
@@ -67,6 +68,8 @@ def menagerie(
         Videos with a mask for every frame.
     frames
         Frames of each video.
+    conflict
+        Images with the shape of one species, and the palette and pattern of another.
     """
     world = World(seed=seed, correlation=correlation)
     if sheet:
@@ -76,7 +79,7 @@ def menagerie(
             write_atomically(out / name, lambda path, picture=picture: picture.save(path))  # type: ignore[misc]
             say(f"wrote {out / name}")
         return
-    amounts = Amounts(train, val, coco, parts, individuals, encounters, pairs, videos, frames)
+    amounts = Amounts(train, val, coco, parts, individuals, encounters, pairs, videos, frames, conflict)
     with shown("rendering", amounts.pictures) as advance:
         summary = export(out, world=world, size=size, amounts=amounts, progress=lambda *_: advance(1))
     for layout, count in summary.images.items():

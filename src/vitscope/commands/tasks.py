@@ -17,6 +17,8 @@ def tasks(
     spair: list[Path] | None = None,
     segmentation: list[Path] | None = None,
     discovery: list[Path] | None = None,
+    conflict: list[Path] | None = None,
+    bank: Path | None = None,
     protocol: Literal["corrected", "paper", "both"] = "corrected",
     probe: bool = True,
     robustness: bool = False,
@@ -51,6 +53,11 @@ def tasks(
         masks/), a seeded fifth of which is then asked about.
     discovery
         Images with object masks, for discovery without labels: COCO, PartImageNet, or images/ and masks/.
+    conflict
+        Images with the shape of one class and the texture of another: a folder with cue-conflict/ (names such as
+        cat1-snake2.png, as Geirhos et al. have them) and train/ in class folders; or such images, and a --bank.
+    bank
+        Labelled images in class folders, by which images of --conflict are recognised.
     protocol
         corrected (default), paper (as published, its mistakes included, to compare with published numbers), or both.
         They differ for the best five of k-NN, retrieval, video and keypoints.
@@ -80,16 +87,18 @@ def tasks(
     from vitscope.report.table_formats import to_csv, to_latex, to_markdown, to_terminal
 
     given = {"labelled": knn, "retrieval": retrieval, "video": davis, "keypoints": spair}
-    given |= {"segmentation": segmentation, "masks": discovery}
+    given |= {"segmentation": segmentation, "masks": discovery, "conflict": conflict}
     if not any(given.values()):
         raise VitscopeError(
-            "say what to do: --knn DIR, --retrieval DIR, --davis DIR, --spair DIR, --segmentation DIR or "
-            "--discovery DIR, or several of them"
+            "say what to do: --knn DIR, --retrieval DIR, --davis DIR, --spair DIR, --segmentation DIR, "
+            "--discovery DIR or --conflict DIR, or several of them"
         )
     specs = model_options.specs(models)
     seed = model_options.seed
     datasets: list[Dataset] = [
-        openers.OPENERS[kind](path, limit=limit, seed=seed) for kind, paths in given.items() for path in paths or ()
+        openers.OPENERS[kind](path, limit=limit, seed=seed, **({"bank": bank} if kind == "conflict" else {}))
+        for kind, paths in given.items()
+        for path in paths or ()
     ]
     wanted = {"seed": seed, "masks": masks, "dense": dense}
     protocols = ("corrected", "paper") if protocol == "both" else (protocol,)

@@ -204,7 +204,7 @@ class Analysis(BaseModel, ABC):
     name: ClassVar[str]
     title: ClassVar[str]  # in a sentence: "k-NN classification"
     domain: ClassVar[str]  # how, what or why
-    kind: ClassVar[str]  # of dataset: images, masks, labelled, retrieval, video, keypoints, segmentation
+    kind: ClassVar[str]  # of dataset: images, masks, labelled, retrieval, video, keypoints, segmentation, conflict
     measures: ClassVar[tuple[Measure, ...]] = ()
     headline: ClassVar[Headline | None] = None  # of a task: larger is better
     asked_for: ClassVar[bool] = False  # done only where it is asked for by name: it costs much more than the others

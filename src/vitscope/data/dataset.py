@@ -1,7 +1,8 @@
 """A dataset: typed, named, and able to say what it is, without a single image having been read.
 
-Kinds: images, masks, labelled, retrieval, video, keypoints, segmentation. One opener per official layout makes each of
-them, and `open_dataset` recognises which is meant. A study may have several of one kind; titles tell them apart.
+Kinds: images, masks, labelled, retrieval, video, keypoints, segmentation, conflict. One opener per official layout
+makes each of them, and `open_dataset` recognises which is meant. A study may have several of one kind; titles tell
+them apart.
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ class LabelledSet(Dataset):
     def notes(self) -> tuple[str, ...]:
         return (*self.remarks, *self.train.notes, *self.test.notes)
 
-    def limit(self, n: int, seed: int = 0) -> LabelledSet:
+    def limit(self: LabelledSelf, n: int, seed: int = 0) -> LabelledSelf:
         """At most n images in each of the two lists, balanced over the classes."""
         if n < len(self.train.classes):
             raise BadData(
@@ -152,3 +153,6 @@ class LabelledSet(Dataset):
         if n < max(len(self.train), len(self.test)) and not title.endswith("(part)"):
             title = f"{title} (part)"
         return replace(self, title=title, train=self.train.limit(n, seed), test=self.test.limit(n, seed))
+
+
+LabelledSelf = TypeVar("LabelledSelf", bound=LabelledSet)

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from vitscope.core.errors import BadData
 from vitscope.core.reading import read_json, user_path
+from vitscope.data.conflict import BANK, STIMULI, ConflictSet, open_conflict
 from vitscope.data.dataset import Dataset, ImageSet, LabelledSet, MaskSet
 from vitscope.data.davis import VideoSet, open_videos
 from vitscope.data.folders import open_images
@@ -107,6 +108,16 @@ def segmentation(
     return _titled(_limited(open_segmentation(path, images=images, seed=seed), limit, seed), title)
 
 
+def conflict(
+    path: Place, *, bank: Place | None = None, title: str = "", limit: int | None = None, seed: int = 0
+) -> ConflictSet:
+    """cue-conflict/ and train/; or class folders of shape1-texture2.png, as Geirhos et al. have them, with a bank.
+
+    bank: labelled images of the same classes, in class folders. limit: images of each of the two lists.
+    """
+    return _titled(_limited(open_conflict(path, bank), limit, seed), title)
+
+
 OPENERS: dict[str, Callable[..., Dataset]] = {
     "images": images,
     "masks": masks,
@@ -115,6 +126,7 @@ OPENERS: dict[str, Callable[..., Dataset]] = {
     "video": video,
     "keypoints": keypoints,
     "segmentation": segmentation,
+    "conflict": conflict,
 }
 
 
@@ -145,6 +157,8 @@ def recognise(root: Path) -> str:
         return "masks"
     if any(has(train, test) for train in TRAIN for test in TEST):
         return "labelled"
+    if has(STIMULI, BANK):
+        return "conflict"
     return "images"
 
 

@@ -44,11 +44,12 @@ def principal(tokens: Tensor, *, without_position: bool = False) -> Tensor:
     return filled
 
 
-def oriented(components: Tensor, grid: Grid, like: Tensor | None = None) -> Tensor:
+def oriented(components: Tensor, grid: Grid, like: Tensor | None = None, front: Tensor | None = None) -> Tensor:
     """Components with signs that make layers and runs look alike: (n, N, 4).
 
-    The first is higher inside images than at their edges: it is the foreground's. The others go with those of `like`,
-    another layer's components of the same patches; without it, their long tail is to the right.
+    The first is higher inside images than at their edges: it is the foreground's; or it goes with `front`, (n, N),
+    where that is known. The others go with those of `like`, another layer's components of the same patches; without it,
+    their long tail is to the right.
     """
     h, w = grid
     rows, columns = torch.arange(h).view(-1, 1), torch.arange(w)
@@ -56,7 +57,9 @@ def oriented(components: Tensor, grid: Grid, like: Tensor | None = None) -> Tens
     first = components[..., 0]
     centred = components - components.mean((0, 1))
     tendency = centred.pow(3).mean((0, 1)) if like is None else (centred * like).mean((0, 1))
-    if not edge.all():
+    if front is not None:
+        tendency[0] = (centred[..., 0] * front).mean()
+    elif not edge.all():
         tendency[0] = first[:, ~edge].mean() - first[:, edge].mean()
     return components * torch.where(tendency < 0, -1.0, 1.0)
 
@@ -81,7 +84,9 @@ def pca_colours(layers: Sequence[Tensor], grid: Grid, *, without_position: bool 
     found: list[Tensor] = []
     like: Tensor | None = None
     for tokens in reversed(layers):
-        components = oriented(principal(tokens, without_position=without_position), grid, like)
+        components = oriented(principal(tokens), grid, like)
+        if without_position:  # then edges are as high as the inside on average, and cannot tell the foreground
+            components = oriented(principal(tokens, without_position=True), grid, like, components[..., 0])
         like = components if like is None else like
         found.append(as_colours(components))
     mosaic: Tensor = torch.stack(found[::-1], dim=1).unflatten(2, grid)

@@ -15,7 +15,7 @@ from vitscope.features.outliers import norm_histogram, outlier_cut
 from vitscope.features.pooling import MOST_FLOAT32, pooled
 from vitscope.features.record import VARIANTS
 from vitscope.features.spectrum import FIRST, GROUPS, spectrum
-from vitscope.features.tokens import PatchSample, TokenStatistic, position_share
+from vitscope.features.tokens import PatchSample, TokenStatistic, likeness_without_position, position_share
 from vitscope.models.layout import TokenLayout
 
 if TYPE_CHECKING:
@@ -49,6 +49,11 @@ class Tokens(Analysis):
             "position_share", "share of position", "share of the variance of patch tokens that their position explains"
         ),
         Measure(
+            "patch_patch_without_position",
+            "patches without position",
+            "how alike two patch tokens of an image are once the mean of each position is taken away",
+        ),
+        Measure(
             "frequency",
             "fine over coarse",
             "log amplitude of patch tokens at the highest frequency of the grid minus that at zero",
@@ -76,10 +81,16 @@ class Tokens(Analysis):
         for row, measure in means.items():
             if seen.has_rows(row):
                 outcome.tables.append(tidy_mean(NOBODY, measure, seen.blocks_of(row), axes=("layer",)))
-        share = position_share(*(seen.rows_of(name) for name in ("power", "shared", "shared_mean")))
-        value, low, high = share
+        power, shared, mean_power, shared_mean = map(seen.rows_of, ("power", "shared", "mean_power", "shared_mean"))
+        of_position = {
+            "position_share": position_share(power, shared, shared_mean),
+            "patch_patch_without_position": likeness_without_position(
+                power, shared, mean_power, shared_mean, found.shape.layout.spatial
+            ),
+        }
         options: dict[str, Any] = {"axes": ("layer",), "n": seen.count}
-        outcome.tables.append(tidy(NOBODY, "position_share", value, low=low, high=high, **options))
+        for measure, (value, low, high) in of_position.items():
+            outcome.tables.append(tidy(NOBODY, measure, value, low=low, high=high, **options))
         _add_spectrum(found, outcome)
         outcome.tables = [table.filter(pl.col("value").is_not_nan()) for table in outcome.tables]
         return outcome

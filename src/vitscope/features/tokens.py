@@ -88,6 +88,31 @@ def position_share(power: Tensor, shared: Tensor, shared_mean: Tensor) -> tuple[
     return share.clamp(0, 1), (share - reach).clamp(0, 1), (share + reach).clamp(0, 1)
 
 
+def likeness_without_position(
+    power: Tensor, shared: Tensor, mean_power: Tensor, shared_mean: Tensor, count: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """How alike two patch tokens of an image are once the mean over images of each position is taken away.
+
+    E <x[p] - m[p], x[q] - m[q]> / E |x[p] - m[p]|^2 over images and p != q, with a 95 % interval: (n, L) each -> (L,).
+    m is never estimated: E <m[p], m[q]> is told by products of different images, as in `position_share`, and so is the
+    interval linearised. count: patch tokens of an image. 0: patches say nothing of their image but where they are and
+    what is there; 1: all say the same of it.
+    """
+    ours = ~shared.isnan().any(1)
+    power, shared, mean_power, shared_mean = (x[ours].double() for x in (power, shared, mean_power, shared_mean))
+    n = len(power)
+    empty = torch.full(power.shape[1:], torch.nan, dtype=torch.float64)
+    if n < 2 or count < 2:
+        return empty, empty, empty
+    within, across = ((count * mean - own) / (count - 1) for mean, own in ((mean_power, power), (shared_mean, shared)))
+    rest = power.mean(0) - shared.mean(0)
+    rest = rest.where(rest > 1e-6 * power.mean(0), torch.nan)  # below is rounding: position is all there is
+    alike = (within.mean(0) - across.mean(0)) / rest
+    pull = within - 2 * across - alike * (power - 2 * shared)
+    reach = NORMAL * (pull / rest).std(0) / math.sqrt(n)
+    return alike.clamp(-1, 1), (alike - reach).clamp(-1, 1), (alike + reach).clamp(-1, 1)
+
+
 class TokenStatistic(BlockStatistic):
     """Norms, cosines, frequency and what images share at each position: rows per image, from one product a layer.
 

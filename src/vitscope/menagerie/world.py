@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 
 from vitscope.core.errors import VitscopeError
 from vitscope.menagerie.colours import PALETTES, PATTERNS
@@ -55,6 +56,22 @@ class World:
         habitat = self._pick(dice, SPECIES[who.species].habitats, [habitat.name for habitat in HABITATS])
         actor = _met(who, dice)
         return self._staged(split, index, dice, habitat, (actor,))
+
+    def conflict(self, split: str, index: int) -> tuple[Scene, int]:
+        """The index-th picture of a creature in the palette and pattern of another species; and which that is.
+
+        The other's look is none that its wearer is usually met in. They are met anywhere, so that the place says
+        nothing. Of 240 pictures in a row each shows another pair of species.
+        """
+        kinds = len(SPECIES)
+        wearer = self.individual(split, index)
+        other = (wearer.species + 1 + index // kinds % (kinds - 1)) % kinds
+        own = SPECIES[wearer.species]
+        typical = World(self.seed, correlation=1.0)
+        thrown = (typical.individual(f"{split}-look-{turn}", kinds * index + other) for turn in count())
+        look = next(one for one in thrown if one.palette not in own.palettes or one.pattern not in own.patterns)
+        dressed = replace(wearer, palette=look.palette, pattern=look.pattern, shift=look.shift, grain=look.grain)
+        return World(self.seed, correlation=0.0).scene(split, index, dressed), other
 
     def gathering(self, split: str, index: int) -> Scene:
         """Two creatures of different species, smaller, one left and one right; they may overlap."""

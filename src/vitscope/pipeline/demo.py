@@ -14,7 +14,7 @@ from vitscope.pipeline.study import Study, parse_study
 
 TITLE = "Six teachings, one network, one world"
 AMOUNTS = Amounts(
-    train=960, val=320, coco=0, parts=240, individuals=48, encounters=4, pairs=160, videos=4, frames=10
+    train=960, val=320, coco=0, parts=240, individuals=48, encounters=4, pairs=160, videos=4, frames=10, conflict=0
 )  # fmt: skip
 ORDER = ("fs", "clip", "dino", "moco", "mae", "beit", "none")
 

@@ -17,17 +17,19 @@ from vitscope.features.objects import Objects
 from vitscope.features.pictures import Pictures
 from vitscope.features.token_analysis import Tokens
 from vitscope.tasks.discovery import Discovery
+from vitscope.tasks.head_importance import HeadImportance
 from vitscope.tasks.keypoints import Keypoints
 from vitscope.tasks.knn import Knn
 from vitscope.tasks.linear_probe import Probe
 from vitscope.tasks.retrieval import Retrieval
 from vitscope.tasks.robustness import Robustness
 from vitscope.tasks.segmentation import Segmentation
+from vitscope.tasks.shape_or_texture import ShapeOrTexture
 from vitscope.tasks.video_segmentation import Video
 
 _SHIPPED: tuple[type[Analysis], ...] = (
-    *(Attention, HeadWrites, Features, Calibration, Tokens, Pictures, Saliency, Objects),
-    *(Knn, Probe, Retrieval, Video, Keypoints, Segmentation, Discovery, Robustness),
+    *(Attention, HeadWrites, HeadImportance, Features, Calibration, Tokens, Pictures, Saliency, Objects),
+    *(Knn, Probe, Retrieval, Video, Keypoints, Segmentation, Discovery, Robustness, ShapeOrTexture),
 )
 ANALYSES: dict[str, type[Analysis]] = {kind.name: kind for kind in _SHIPPED}
 

@@ -168,6 +168,10 @@ class SegmentationEntry(DataEntry):
     images: Path | None = Field(None, description="Folder of the images, where annotations lie elsewhere")
 
 
+class ConflictEntry(DataEntry):
+    bank: Path | None = Field(None, description="Labelled images in class folders, if path has no train/ of its own")
+
+
 def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, dict) else value
 
@@ -193,6 +197,9 @@ class Data(Strict):
     )
     segmentation: Annotated[list[SegmentationEntry], BeforeValidator(_as_list)] = Field(
         [], description="A class for every pixel: VOC, ADE20K, or masks by category"
+    )
+    conflict: Annotated[list[ConflictEntry], BeforeValidator(_as_list)] = Field(
+        [], description="Shapes of one class with the texture of another: cue-conflict/ and train/"
     )
 
     def entries(self) -> Iterator[tuple[str, DataEntry]]:
@@ -294,7 +301,7 @@ class Study(Strict):
         )
         for entries in values["data"].values():
             for entry in entries:
-                for key in ("path", "images", "labels"):
+                for key in ("path", "images", "labels", "bank"):
                     if key in entry:
                         entry[key] = Path(entry[key]).name
         for entry in values["models"]:
@@ -342,7 +349,7 @@ def _place(loc: tuple[int | str, ...], values: dict[str, Any]) -> list[str]:
 
 
 def _keys() -> list[str]:
-    entries: tuple[type[BaseModel], ...] = (Study, ModelEntry, Data, ImageEntry, MaskEntry)
+    entries: tuple[type[BaseModel], ...] = (Study, ModelEntry, Data, ImageEntry, MaskEntry, ConflictEntry)
     return [key for model in entries for key in model.model_fields]
 
 

@@ -15,6 +15,8 @@ from vitscope.report.attention_figures import draw_attention
 from vitscope.report.feature_pictures import draw_pictures
 from vitscope.report.features_figures import draw_features
 from vitscope.report.growing_up import draw_growing
+from vitscope.report.head_figures import importance_figures
+from vitscope.report.style import save_figure, styled
 from vitscope.report.tasks_figures import draw_tasks
 from vitscope.report.token_figures import draw_tokens
 
@@ -54,6 +56,9 @@ def _draw(results: Results, folder: Path) -> list[Path]:
         paths += draw_attention(results, folder, formats=FORMATS)
     if _has(results, "effective_rank") or _has(results, "purity"):
         paths += draw_features(results, folder, formats=FORMATS)
+    with styled():
+        for name, figure in importance_figures(results).items():
+            paths += save_figure(figure, folder, name, formats=FORMATS)
     paths += draw_growing(results, folder, formats=FORMATS)
     paths += draw_pictures(results, folder, formats=FORMATS)
     paths += draw_tokens(results, folder, formats=FORMATS)

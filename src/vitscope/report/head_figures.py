@@ -66,7 +66,9 @@ def heat_figure(results: Results, name: str) -> Figure:
     """Every head of every model, layers down and heads across, on one scale."""
     values = head_values(results, name)
     every = np.concatenate([one[np.isfinite(one)] for one in values.values()])
-    scale = {"vmin": min(0.0, float(every.min())), "vmax": float(every.max())}
+    largest = float(np.abs(every).max())
+    signed = bool(every.min() < 0)  # then nothing is in the middle of the scale
+    scale = {"vmin": -largest if signed else 0.0, "vmax": largest, "cmap": "RdBu_r" if signed else SEQUENTIAL}
     columns = min(len(values), ACROSS)
     rows = -(-len(values) // columns)
     deepest = max(len(one) for one in values.values())
@@ -74,7 +76,7 @@ def heat_figure(results: Results, name: str) -> Figure:
     panels = figure.subplots(rows, columns, squeeze=False)
     for panel, (title, one) in zip(panels.flat, values.items(), strict=False):
         layers, heads = one.shape
-        image = panel.imshow(one, cmap=SEQUENTIAL, aspect="auto", extent=(0.5, heads + 0.5, layers + 0.5, 0.5), **scale)
+        image = panel.imshow(one, aspect="auto", extent=(0.5, heads + 0.5, layers + 0.5, 0.5), **scale)
         panel.set_title(title, fontsize=9)
         panel.set(xlabel="head", ylabel="layer")
         panel.set_xticks(range(1, heads + 1, 1 if heads <= 12 else 3))
@@ -85,6 +87,13 @@ def heat_figure(results: Results, name: str) -> Figure:
     figure.colorbar(image, ax=panels, fraction=0.05, aspect=30).outline.set_visible(False)
     figure.suptitle(title_of(name), x=0.01, ha="left", fontsize=11, fontweight="bold", color=INK)
     return figure
+
+
+def importance_figures(results: Results) -> dict[str, Figure]:
+    """Heat maps of how much heads matter, by file name; none if nobody asked for it."""
+    there = set(results.table.filter(pl.col("head").is_not_null())["measure"])
+    measures = [name for name in ("head_importance", "head_importance_knn") if name in there]
+    return {f"heat-{name.replace('_', '-')}": heat_figure(results, name) for name in measures}
 
 
 def scatter_figure(results: Results, across: str, up: str) -> Figure:

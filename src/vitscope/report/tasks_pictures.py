@@ -73,7 +73,12 @@ def answer_pictures(results: Results, table: BestLayers) -> Iterator[Answer]:
                 return results.maps.get(f"{title}/{name}{suffix}")
 
             stem = f"{slugs[title]}{place}"
-            if isinstance(dataset, LabelledSet) and "knn" in best and of("knn.queries") is not None:
+            if (
+                isinstance(dataset, LabelledSet)
+                and dataset.kind == "labelled"
+                and "knn" in best
+                and of("knn.queries") is not None
+            ):
                 figure = neighbour_picture(title, dataset, best["knn"], of)
                 yield Answer(f"neighbours-{stem}", "nearest neighbours", title, dataset.title, figure)
             if isinstance(dataset, RetrievalSet) and "retrieval" in best and of("retrieval.queries") is not None:

@@ -1,4 +1,4 @@
-"""Figures of single tokens: sinks, norms and outliers, likeness, spectrum over depth; and where outliers are."""
+"""Figures over depth of what came after the paper: sinks, norms, likeness, spectrum, cues, drift; and of outliers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from vitscope.core.results import Results
 from vitscope.core.teachings import teaching
+from vitscope.data.corruption import CORRUPTIONS, STRENGTHS
 from vitscope.report.attention_figures import models_of
 from vitscope.report.features_curves import Panel, curves
 from vitscope.report.features_heatmaps import headline, short
@@ -44,7 +45,27 @@ FIGURES: dict[str, tuple[str, str, tuple[Panel, ...]]] = {
             Panel("patch_patch_cosine", "", "two patches", "mean cosine"),
             Panel("cls_patch_cosine", "", "CLS and a patch", "mean cosine"),
             Panel("position_share", "", "share of position", "share of variance"),
+            Panel("patch_patch_without_position", "", "two patches, less position", "likeness"),
             Panel("frequency", "", "fine over coarse", "log amplitude"),
+        ),
+    ),
+    "shape-or-texture": (
+        "Shape or texture?",
+        "k-NN of images with the shape of one class and the texture of another; chance gives a share of a half where "
+        "classes are equally common; band: 95 % interval",
+        (
+            Panel("shape_share", "cls", "share of shape", "share of decided images"),
+            Panel("shape_decisions", "cls", "decided by shape", "share of images"),
+            Panel("texture_decisions", "cls", "decided by texture", "share of images"),
+        ),
+    ),
+    "drift": (
+        "How far features move when images are corrupted",
+        "1 - cosine of the feature of an image and of its corrupted self, strongest of three levels; band: 95 % "
+        "interval",
+        tuple(
+            Panel("robustness_drift", f"{corruption} {STRENGTHS[-1]}", corruption, "drift")
+            for corruption in CORRUPTIONS
         ),
     ),
     "spectrum": (

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 def drift(clean: Tensor, corrupted: Tensor) -> Tensor:
-    """1 - cosine of an image's feature and that of its corrupted self: (n, D), (n, D) -> (n,)."""
-    return 1 - F.cosine_similarity(clean.double(), corrupted.double(), dim=1)
+    """1 - cosine of an image's feature and that of its corrupted self: (n, ..., D), (n, ..., D) -> (n, ...)."""
+    return 1 - F.cosine_similarity(clean.double(), corrupted.double(), dim=-1)
 
 
 class Robustness(Analysis):

@@ -13,7 +13,7 @@ from vitscope.core.errors import VitscopeError
 from vitscope.core.reading import user_path
 from vitscope.menagerie.export.coco import write_coco, write_partimagenet
 from vitscope.menagerie.export.davis import write_davis
-from vitscope.menagerie.export.folders import write_imagefolder, write_individuals
+from vitscope.menagerie.export.folders import write_conflict, write_imagefolder, write_individuals
 from vitscope.menagerie.export.spair import write_spair
 from vitscope.menagerie.species import SPECIES
 from vitscope.menagerie.world import World
@@ -35,11 +35,12 @@ class Amounts:
     pairs: int = 480  # keypoint pairs
     videos: int = 12
     frames: int = 20  # of each video
+    conflict: int = 480  # images with the shape of one species and the look of another
 
     @property
     def pictures(self) -> int:
         """All pictures that will be rendered."""
-        once = self.train + 2 * self.val + self.coco + self.parts
+        once = self.train + 2 * self.val + self.coco + self.parts + self.conflict
         return once + self.individuals * self.encounters + 2 * self.pairs + self.videos * self.frames
 
     def __post_init__(self) -> None:
@@ -70,8 +71,9 @@ def export(
 ) -> Summary:
     """Write the world to a new folder `out`; videos are twice as high as the `size` of the images.
 
-    imagefolder/{train,val,val-appearance-free}/<species>/*.png with captions.json, coco/, partimagenet/, davis/,
-    spair/, individuals/<identity>/*.png, and menagerie.json, which says what made them.
+    imagefolder/{train,val,val-appearance-free}/<species>/*.png with captions.json, imagefolder/cue-conflict/<species>/
+    <species>1-<other>1.png, coco/, partimagenet/, davis/, spair/, individuals/<identity>/*.png, and menagerie.json,
+    which says what made them.
     """
     out = user_path(out)
     world, amounts = world or World(), amounts or Amounts()
@@ -123,6 +125,10 @@ def _write_all(folder: Path, world: World, size: int, amounts: Amounts, progress
             lambda tick: write_imagefolder(
                 folder / "imagefolder/val-appearance-free", plain, "unc", amounts.val, size, tick
             ),
+        ),
+        "imagefolder/cue-conflict": (
+            amounts.conflict,
+            lambda tick: write_conflict(folder / "imagefolder/cue-conflict", world, amounts.conflict, size, tick),
         ),
         "coco": (amounts.coco, lambda tick: write_coco(folder / "coco", world, amounts.coco, size, tick)),
         "partimagenet": (

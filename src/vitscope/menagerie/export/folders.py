@@ -25,6 +25,17 @@ def write_imagefolder(folder: Path, world: World, split: str, count: int, size: 
     (folder / "captions.json").write_text(json.dumps(captions, indent=1) + "\n", encoding="utf-8")
 
 
+def write_conflict(folder: Path, world: World, count: int, size: int, tick: Callable[[], None]) -> None:
+    """<shape>/<shape>1-<texture>1.png, as Geirhos et al. name images whose cues are in conflict."""
+    for index in range(count):
+        scene, other = world.conflict("conflict", index)
+        picture = render(scene, size)
+        shape, texture = SPECIES[picture.species].name, SPECIES[other].name
+        number = 1 + index // (len(SPECIES) * (len(SPECIES) - 1))  # all pairs once, then all of them again
+        save_png(folder / shape / f"{shape}{number}-{texture}{number}.png", picture.image)
+        tick()
+
+
 def write_individuals(
     folder: Path, world: World, individuals: int, each: int, size: int, tick: Callable[[], None]
 ) -> None:

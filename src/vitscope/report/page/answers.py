@@ -14,6 +14,7 @@ from vitscope.core.results import Results
 from vitscope.pipeline.best_layers import best_layers
 from vitscope.report.feature_pictures import pca_pictures
 from vitscope.report.growing_up import growing_figure
+from vitscope.report.head_figures import importance_figures
 from vitscope.report.page.models import PageModel
 from vitscope.report.style import styled
 from vitscope.report.tasks_pictures import answer_pictures
@@ -60,6 +61,12 @@ def growing_picture(results: Results) -> str:
     with styled():
         figure = growing_figure(results)
         return "" if figure is None else _uri(figure, DPI[1])
+
+
+def importance_pictures(results: Results) -> list[str]:
+    """How much every head of every model matters, as heat maps; none if nobody asked for it."""
+    with styled():
+        return [_uri(figure, DPI[1]) for figure in importance_figures(results).values()]
 
 
 def _uri(figure: Figure, dpi: float) -> str:

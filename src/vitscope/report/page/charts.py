@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vitscope.report.page.curves import CurveChart, Measure
-from vitscope.report.page.token_charts import ALIKE, NORMS, SINKS, SPECTRUM, WRITES
+from vitscope.report.page.token_charts import ALIKE, CUES, DRIFT, NORMS, SINKS, SPECTRUM, WRITES
 
 TOKENS = {
     "cls": "CLS token",
@@ -199,3 +199,5 @@ WHAT = (
     ALIKE,
     SPECTRUM,
 )
+
+WHY = (CUES, DRIFT)

@@ -24,6 +24,9 @@ NUMBERS = (  # measure, variant (None: the one there is), and what it is
     ("gini", None, "sparsity, Gini"),
     ("saliency_iou", "cls", "object IoU, from CLS"),
     ("saliency_iou", "spatial", "object IoU, from spatial"),
+    ("head_write", None, "share of what heads write"),
+    ("head_importance", None, "importance, 1 - cosine"),
+    ("head_importance_knn", None, "k-NN lost without it"),
 )
 KIND_WORDS = {
     "cls-bound": f"gives at least {THRESHOLDS.prefix_mass:.0%} of its attention to CLS and other prefix tokens",

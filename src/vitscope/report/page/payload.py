@@ -12,8 +12,8 @@ from vitscope.core.results import Coverage
 from vitscope.core.teachings import TEACHINGS, Teaching
 from vitscope.data.openers import OPENERS
 from vitscope.findings.outcome import StudyOutcome
-from vitscope.report.page.answers import answer_data, feature_pictures, growing_picture
-from vitscope.report.page.charts import HOW, WHAT
+from vitscope.report.page.answers import answer_data, feature_pictures, growing_picture, importance_pictures
+from vitscope.report.page.charts import HOW, WHAT, WHY
 from vitscope.report.page.curves import CurveChart, curve_data
 from vitscope.report.page.findings import FindingCard, finding_cards, findings_sentence
 from vitscope.report.page.heads import head_data, kinds
@@ -58,6 +58,7 @@ class Page:
     versions: list[tuple[str, str]]
     settings: str
     growing: str  # an image of series over steps; "" if there are none
+    importance: list[str]  # heat maps of how much heads matter, as images
     pictures: list[dict[str, str]]  # mosaics of features: title, image
     curves: dict[str, list[dict[str, Any]]]  # chapter -> charts, with what is missing below each
     data: dict[str, Any] = field(default_factory=dict)
@@ -71,6 +72,7 @@ def gather(outcome: StudyOutcome) -> Page:
     curves = {
         "how": _charts(HOW, numbers, models, outcome.coverage),
         "what": _charts(WHAT, numbers, models, outcome.coverage),
+        "why": _charts(WHY, numbers, models, outcome.coverage),
     }
     heads, similarity = head_data(results, models), similarity_data(results, models)
     cards = finding_cards(outcome.findings, _chart_of_measure(curves, columns, similarity, any(heads)))
@@ -106,6 +108,7 @@ def gather(outcome: StudyOutcome) -> Page:
         versions=versions(results.provenance),
         settings=settings_text(outcome.settings),
         growing=growing_picture(results),
+        importance=importance_pictures(results),
         pictures=feature_pictures(results),
         curves=curves,
         data=data,

@@ -1,7 +1,8 @@
-"""Charts of single tokens: what draws attention, what grows, what becomes alike."""
+"""Charts of what came after the paper: what draws attention, grows or becomes alike; which cue decides; what drifts."""
 
 from __future__ import annotations
 
+from vitscope.data.corruption import CORRUPTIONS, STRENGTHS
 from vitscope.report.page.curves import CurveChart, Measure
 
 SINKS = CurveChart(
@@ -52,7 +53,7 @@ SINKS = CurveChart(
 
 WRITES = CurveChart(
     "writes",
-    "Which heads write",
+    "Which heads write, and which matter",
     {
         "head_write": Measure(
             "share of what heads write",
@@ -61,9 +62,25 @@ WRITES = CurveChart(
             "dot far above the others is a head that does most of the work, and one near zero could be left out.",
             say="none",
         ),
+        "head_importance": Measure(
+            "importance",
+            "1 - cosine of the last feature, whole and without the head",
+            "Every dot is one head: how far the last layer's feature moves if the head says of every image what it "
+            "says on average. Near zero, nobody would miss the head.",
+            say="none",
+        ),
+        "head_importance_knn": Measure(
+            "k-NN lost",
+            "accuracy with the head minus without",
+            "The same for k-NN: above zero, images are recognised less well without the head.",
+            say="none",
+            floor=None,
+            line=0.0,
+            line_title="nothing lost",
+        ),
     },
     roles=("images",),
-    variants={"cls": "into CLS", "patches": "into patches"},
+    variants={"cls": "CLS", "patches": "patches", "mean": "mean patch"},
 )
 
 NORMS = CurveChart(
@@ -119,6 +136,13 @@ ALIKE = CurveChart(
             "share of the variance of patch tokens that position explains",
             "How much of a patch token says where it is, rather than what it shows.",
         ),
+        "patch_patch_without_position": Measure(
+            "patches without position",
+            "likeness of two patch tokens, position taken away",
+            "The same question as for patches among each other, once what position alone explains is taken away: at "
+            "zero, patches speak of their own place only; towards one, all of them speak of the whole image.",
+            floor=None,
+        ),
         "frequency": Measure(
             "fine over coarse",
             "log amplitude, highest frequency minus zero",
@@ -150,4 +174,45 @@ SPECTRUM = CurveChart(
     },
     roles=("images",),
     variants={"cls": "CLS token", "spatial": "mean spatial token", "patch": "single patch tokens"},
+)
+
+CUES = CurveChart(
+    "cues",
+    "Shape or texture?",
+    {
+        "shape_share": Measure(
+            "share of shape",
+            "of images decided by either cue, those decided by shape",
+            "Each image has the shape of one class and the texture of another, and its neighbours decide. Near one, "
+            "shape decides; near zero, texture does; at the dotted line, each as often as the other.",
+            line=0.5,
+        ),
+        "shape_decisions": Measure(
+            "decided by shape",
+            "share of images taken for what their shape says",
+            "How often an image is taken for what its shape says, among all answers.",
+        ),
+        "texture_decisions": Measure(
+            "decided by texture",
+            "share of images taken for what their texture says",
+            "How often an image is taken for what its texture says, among all answers.",
+        ),
+    },
+    roles=("conflict",),
+    variants={"cls": "CLS token", "mean": "mean spatial token"},
+)
+
+DRIFT = CurveChart(
+    "drift",
+    "What moves when images are corrupted",
+    {
+        "robustness_drift": Measure(
+            "drift",
+            "1 - cosine of an image's feature and its corrupted self's",
+            "At zero, a layer does not notice the corruption. Where curves fall with depth, later layers see through "
+            "it; where they rise, it has been taken for something else.",
+        ),
+    },
+    roles=("labelled",),
+    variants={f"{name} {strength}": f"{name}, {strength} of 3" for name in CORRUPTIONS for strength in STRENGTHS[::-1]},
 )
