@@ -21,11 +21,14 @@ from vitscope.core.digest import digest_of, digest_of_file
 from vitscope.core.errors import BadCheckpoint, VitscopeError
 from vitscope.core.reading import user_path
 from vitscope.core.teachings import TEACHINGS
-from vitscope.data.preprocessing import CLIP, HALF, IMAGENET, Preprocessing
+from vitscope.data.preprocessing import Preprocessing
 from vitscope.models.backbone import Backbone
 from vitscope.models.card import ModelCard, TaughtOn, read_card
 from vitscope.models.catalogue import CATALOGUE
-from vitscope.models.checkpoints import check_checkpoint, load_checkpoint
+from vitscope.models.checkpoints import check_checkpoint, files_of, load_checkpoint
+from vitscope.models.families import TAUGHT, as_trained, contradiction
+from vitscope.models.folder import read_folder
+from vitscope.models.infer import Inferred, infer_architecture
 from vitscope.models.noise import NoiseTransformer
 from vitscope.models.options import check_seed
 from vitscope.models.registry import Size, build, find_entry, zoo_card
@@ -33,14 +36,6 @@ from vitscope.models.shape import ModelShape, shape_of
 from vitscope.models.weights import get_weights
 
 BASELINES = {"random": "Untrained", "noise": "Noise", "noise-paper": "Noise (published)"}
-TELLING = frozenset({"clip", "dino", "moco", "mae", "beit"})  # formats that tell the teaching; others are shared
-TRAINED_WITH = {  # mean and std of formats that one family alone has, whatever the architecture's own are
-    **dict.fromkeys(("dino", "ibot", "moco", "mae", "dinov2", "ijepa"), IMAGENET),
-    "clip": CLIP,
-    "beit": HALF,
-    "siglip": HALF,
-    "augreg": HALF,
-}
 
 
 @dataclass(frozen=True)
@@ -62,28 +57,32 @@ class Spec:
     seed: int = 0
     provenance: Mapping[str, Any] = field(default_factory=dict)
     taught_on: TaughtOn | None = None  # what is known of the images that it learned from
+    ignore_keys: tuple[str, ...] = ()  # patterns of keys in the file that are not part of the network
+    note: str = ""  # how it came to be described so, where nobody said it
 
     @cached_property
     def digest(self) -> str:
         """What decides the numbers: the weights' bytes and all that shapes the network; names and places aside."""
-        known = {
+        known: dict[str, Any] = {
             "architecture": self.architecture,
             "options": dict(self.options),
             "size": self.size,
             "preprocessing": self.preprocessing.digest,
             "timm": timm.__version__,
         }
+        if self.ignore_keys:  # of two networks in a file they leave one
+            known["ignore_keys"] = self.ignore_keys
         if self.weights is not None:
             return digest_of(known | {"weights": self.weights_digest})
         return digest_of(known | {"baseline": self.baseline, "seed": self.seed, "torch": torch.__version__})
 
     @property
     def weights_digest(self) -> str:
-        """Of the weights file; of a baseline, how it is made."""
+        """Of the weights file, or of its parts; of a baseline, how it is made."""
         if self.weights is None:
             return f"{self.baseline}#{self.seed}"
-        status = self.weights.stat()
-        return _file_digest(self.weights, status.st_size, status.st_mtime_ns)
+        digests = [_digest_now(file) for file in files_of(self.weights)]
+        return digests[0] if len(digests) == 1 else digest_of(digests)
 
     @cached_property
     def shape(self) -> ModelShape:
@@ -98,7 +97,7 @@ class Spec:
             return ""
         with torch.device("meta"):
             module, _ = build(self.architecture, self.options, self.size)
-        return check_checkpoint(module, self.weights).family
+        return check_checkpoint(module, self.weights, self.ignore_keys).family
 
     def load(self, device: str | torch.device | None = None) -> Backbone:
         """The network with its weights; missing or foreign weights are an error, never a random network."""
@@ -108,9 +107,14 @@ class Spec:
             module, origin = self._untrained(), f"seed {self.seed}"
         else:
             module, _ = build(self.architecture, self.options, self.size)
-            report = load_checkpoint(module, self.weights)
+            report = load_checkpoint(module, self.weights, self.ignore_keys)
             known = self.name in CATALOGUE  # its entry says what the file alone does not
-            told = ("" if known else report.note, self._contradiction(report.family))
+            told = (
+                self.note,
+                "" if known else report.note,
+                contradiction(report.family, self.preprocessing, self.teaching),
+                report.ignored,
+            )
             notes, origin = tuple(f"{self.title}: {note}" for note in told if note), str(self.weights)
         return Backbone(
             self.name,
@@ -124,19 +128,6 @@ class Spec:
             notes=notes,
         )
 
-    def _contradiction(self, family: str) -> str:
-        """What a recognised format says otherwise than whoever described the model."""
-        mean, std = TRAINED_WITH.get(family, (self.preprocessing.mean, self.preprocessing.std))
-        if (mean, std) != (self.preprocessing.mean, self.preprocessing.std):
-            return (
-                f"{family} checkpoints were trained with mean {_numbers(mean)} and std {_numbers(std)}, and this one "
-                f"is normalised with {_numbers(self.preprocessing.mean)} and {_numbers(self.preprocessing.std)}: "
-                "correct its description if that is not meant"
-            )
-        if family in TELLING and self.teaching not in (family, "other"):
-            return f"it is called {self.teaching}, but its file is a {family} checkpoint"
-        return ""
-
     def _untrained(self) -> nn.Module:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
@@ -148,8 +139,9 @@ class Spec:
         return NoiseTransformer(module, published=self.baseline == "noise-paper", seed=self.seed)
 
 
-def _numbers(values: tuple[float, ...]) -> str:
-    return "/".join(f"{value:.3g}" for value in values)
+def _digest_now(path: Path) -> str:
+    status = path.stat()
+    return _file_digest(path, status.st_size, status.st_mtime_ns)
 
 
 @cache
@@ -196,23 +188,28 @@ def resolve(
     root: Path | None = None,
     title: str | None = None,
     teaching: str | None = None,
+    ignore_keys: Sequence[str] = (),
 ) -> Spec:
     """What a name stands for; the one place where names are parsed.
 
     model: a name (`vitscope models` lists them), any timm ViT `arch.tag`, `random:<name>` (untrained, seeded),
-        `noise:<name>`, a model card (`*.toml`), a weights file together with `arch`, or a network in memory.
+        `noise:<name>`, a model card (`*.toml`), a weights file (with `arch` where its tensors leave a choice), a folder
+        that `save_pretrained` wrote, or a network in memory.
     size: input size, (height, width) or one number, if not the model's own; position embeddings are resampled.
     download: fetch missing weights from the hub. Without it nothing is ever fetched.
     root: the folder of official weights (in `weights/`) and datasets, if not $VITSCOPE_DATA.
     title, teaching: instead of those that the model comes with.
+    ignore_keys: patterns, such as "head2.*", of keys of a weights file or folder that are not part of the network.
     """
-    spec = _resolve(model, arch, size, seed, download, root)
+    spec = _resolve(model, arch, size, seed, download, root, tuple(ignore_keys))
     if teaching is not None and teaching not in TEACHINGS:
         raise VitscopeError(f"{spec.name}: teaching '{teaching}' is not one of {', '.join(TEACHINGS)}")
     return replace(spec, title=title or spec.title or spec.name, teaching=teaching or spec.teaching)
 
 
-def _resolve(model: Named, arch: str | None, size: Size, seed: int, download: bool, root: Path | None) -> Spec:
+def _resolve(
+    model: Named, arch: str | None, size: Size, seed: int, download: bool, root: Path | None, ignore: tuple[str, ...]
+) -> Spec:
     if isinstance(model, Spec):
         return model
     if isinstance(model, Backbone):
@@ -229,8 +226,10 @@ def _resolve(model: Named, arch: str | None, size: Size, seed: int, download: bo
     path = user_path(text)
     if text.endswith(".toml"):
         return _from_card(read_card(path), size)
+    if path.is_dir() and arch is None:
+        return _from_folder(path, size, ignore)
     if isinstance(model, Path) or arch is not None or path.is_file():
-        return _from_file(path, arch, size)
+        return _from_file(path, arch, size, ignore)
     entry = find_entry(text)
     tag = entry.hub.partition(".")[2] if entry.hub else ""
     architecture = f"{entry.architecture}.{tag}" if tag else entry.architecture
@@ -249,20 +248,37 @@ def _default_preprocessing(architecture: str, options: Mapping[str, Any], size: 
         return build(architecture, options, size)[1]
 
 
-def _from_file(path: Path, arch: str | None, size: Size) -> Spec:
-    if not path.is_file():
+def _from_file(path: Path, arch: str | None, size: Size, ignore: tuple[str, ...]) -> Spec:
+    if path.is_dir():
+        path = read_folder(path).weights
+    elif not path.is_file():
         raise VitscopeError(f"there is no weights file {path}")
-    if arch is None:
-        raise VitscopeError(f"{path} is a weights file: say its architecture too, such as --arch vit_small_patch16_224")
-    spec = Spec(path.stem, arch, _default_preprocessing(arch, {}, size), path.name, weights=path, size=size)
+    found = Inferred(arch) if arch is not None else infer_architecture(path, ignore)
+    preprocessing = _default_preprocessing(found.architecture, found.options, size)
+    described: dict[str, Any] = {"weights": path, "options": found.options, "size": size, "note": found.note}
+    spec = Spec(path.stem, found.architecture, preprocessing, path.name, ignore_keys=ignore, **described)
     return _as_trained(spec, spec.check())
 
 
+def _from_folder(folder: Path, size: Size, ignore: tuple[str, ...]) -> Spec:
+    found = read_folder(folder)
+    preprocessing = _default_preprocessing(found.architecture, found.options, size)
+    described: dict[str, Any] = {"weights": found.weights, "options": found.options, "size": size}
+    name = folder.resolve().name
+    spec = Spec(name, found.architecture, preprocessing, name, ignore_keys=ignore, **described)
+    spec = _as_trained(spec, spec.check())
+    trained = spec.preprocessing
+    trained = replace(trained, mean=found.mean or trained.mean, std=found.std or trained.std)
+    return replace(spec, preprocessing=trained)
+
+
 def _as_trained(spec: Spec, family: str) -> Spec:
-    """What is known of a recognised format comes with it: teaching and normalisation."""
-    mean, std = TRAINED_WITH.get(family, (spec.preprocessing.mean, spec.preprocessing.std))
-    preprocessing = replace(spec.preprocessing, mean=mean, std=std)
-    return replace(spec, preprocessing=preprocessing, teaching=family if family in TELLING else spec.teaching)
+    """What is known of a recognised format comes with it: teaching, normalisation, activation."""
+    options = dict(spec.options)
+    if family == "siglip" and spec.architecture.startswith("vit_"):
+        options.setdefault("act_layer", "gelu_tanh")  # Flax's GELU; some of timm's architectures compute the exact one
+    teaching, preprocessing = TAUGHT.get(family, spec.teaching), as_trained(spec.preprocessing, family)
+    return replace(spec, preprocessing=preprocessing, teaching=teaching, options=options)
 
 
 def _from_card(card: ModelCard, size: Size) -> Spec:
