@@ -1,4 +1,4 @@
-"""What is known of a recognised checkpoint format beyond its tensors: how it was taught, and with which mean and std."""
+"""What is known of a recognised checkpoint format beyond its tensors: how it was taught, and with which mean."""
 
 from __future__ import annotations
 

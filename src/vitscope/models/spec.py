@@ -240,6 +240,8 @@ def _resolve(
     if entry.normalisation:
         preprocessing = Preprocessing(preprocessing.size, *entry.normalisation)
     described: dict[str, Any] = {"options": dict(entry.options), "size": size, "weights": weights}
+    if entry.taught_on:
+        described["taught_on"] = TaughtOn(dataset=entry.taught_on[0], labels=entry.taught_on[1])
     return Spec(entry.name, architecture, preprocessing, entry.title, entry.teaching, **described)
 
 

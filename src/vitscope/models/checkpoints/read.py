@@ -45,6 +45,10 @@ def _read(path: Path, start: bytes) -> Mapping[str, Any]:
     text = start.lstrip().lower()
     if not start:
         raise BadCheckpoint(f"{path} is empty: download it again")
+    if (
+        start[8:9] == b"{" and int.from_bytes(start[:8], "little") <= LARGEST_HEADER
+    ):  # its length may begin like a pickle
+        return _read_safetensors(path)
     if text.startswith((b"<!doctype", b"<html", b"<?xml", b"<head")):
         raise BadCheckpoint(f"{path} is a web page, not weights: the download failed; fetch the file itself again")
     if text.startswith(b"version https://git-lfs"):
@@ -55,8 +59,6 @@ def _read(path: Path, start: bytes) -> Mapping[str, Any]:
         return _read_zip(path)
     if start.startswith(b"\x80"):
         return _state(path, read_pickled(path, mmap=False))
-    if start[8:9] == b"{" and int.from_bytes(start[:8], "little") <= LARGEST_HEADER:
-        return _read_safetensors(path)
     raise BadCheckpoint(f"{path} is not a weights file in a format known here: give a .safetensors or PyTorch file")
 
 
