@@ -7,7 +7,7 @@ would be computed otherwise than in `transformers` is refused by its name in the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from vitscope._torchvision import timm
 from vitscope.core.errors import BadCheckpoint, shorten
 from vitscope.core.reading import read_json
-from vitscope.data.preprocessing import Triple
+from vitscope.data.preprocessing import Preprocessing, Triple
 from vitscope.models.card import CardPreprocessing, Pixels
 from vitscope.models.checkpoints.propose import AIMV2, SIZES
 from vitscope.models.weights import HUB_FILES
@@ -36,6 +36,10 @@ class Described:
     options: Mapping[str, Any] = field(default_factory=dict)
     mean: Triple | None = None
     std: Triple | None = None
+
+    def normalised(self, preprocessing: Preprocessing) -> Preprocessing:
+        """The preprocessing with the mean and std that the folder says, if it says them."""
+        return replace(preprocessing, mean=self.mean or preprocessing.mean, std=self.std or preprocessing.std)
 
 
 def _whole(low: int, high: int) -> Any:

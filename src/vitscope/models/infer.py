@@ -35,7 +35,7 @@ def infer_architecture(path: Path, ignore: Sequence[str] = ()) -> Inferred:
             f"{path} holds a network of {shape.describe()}, which is no size of a known family, so that its "
             "number of heads is not known: say its architecture with --arch, or write a model card"
         )
-    if why := doubt(converted, name):
+    if why := doubt(converted):
         raise VitscopeError(f"{path} fits {name}, but may have {why}: say its architecture with --arch")
     with torch.device("meta"):
         module, preprocessing = build(name, {})

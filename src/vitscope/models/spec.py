@@ -269,9 +269,7 @@ def _from_folder(folder: Path, size: Size, ignore: tuple[str, ...]) -> Spec:
     name = folder.resolve().name
     spec = Spec(name, found.architecture, preprocessing, name, ignore_keys=ignore, **described)
     spec = _as_trained(spec, spec.check())
-    trained = spec.preprocessing
-    trained = replace(trained, mean=found.mean or trained.mean, std=found.std or trained.std)
-    return replace(spec, preprocessing=trained)
+    return replace(spec, preprocessing=found.normalised(spec.preprocessing))
 
 
 def _as_trained(spec: Spec, family: str) -> Spec:
@@ -298,6 +296,7 @@ def _from_card(card: ModelCard, size: Size) -> Spec:
         size=size,
         provenance=dict(card.provenance),
         taught_on=card.taught_on,
+        ignore_keys=card.ignore_keys,
     )
     said = card.preprocessing.mean or card.preprocessing.std
     return spec if said else replace(_as_trained(spec, spec.check()), teaching=card.teaching)
@@ -330,10 +329,14 @@ def _baseline(kind: str, named: str, size: Size, seed: int) -> Spec:
         preprocessing = _default_preprocessing(architecture, options, size)
         if entry.normalisation:
             preprocessing = Preprocessing(preprocessing.size, *entry.normalisation)
+    elif user_path(named).is_dir():
+        folder = read_folder(user_path(named))
+        architecture, options = folder.architecture, folder.options
+        preprocessing = folder.normalised(_default_preprocessing(architecture, options, size))
     else:
         preprocessing = _default_preprocessing(architecture, options, size)
     name = f"{kind}:{named}" + (f"#{seed}" if seed else "")
-    shaped = Path(named).stem if named.endswith(".toml") else named
+    shaped = Path(named).stem if named.endswith(".toml") else Path(named).name if Path(named).is_dir() else named
     return Spec(
         name,
         architecture,

@@ -65,8 +65,8 @@ def _biased(converted: Converted) -> bool:
     return any(value.is_meta or bool(value.any()) for key, value in converted.state.items() if key.endswith(ends))
 
 
-def doubt(converted: Converted, proposed: str) -> str:
-    """What a file leaves open although its shape fits `proposed`; nothing if all that was published agrees.
+def doubt(converted: Converted) -> str:
+    """What a file leaves open although its shape fits an architecture; nothing if all that was published agrees.
 
     Heads leave no trace in a plain ViT's tensors. Their number is a convention, the same in all published families
     except at width 384, where MoCo-v3 has twelve instead of six.

@@ -45,9 +45,8 @@ def _read(path: Path, start: bytes) -> Mapping[str, Any]:
     text = start.lstrip().lower()
     if not start:
         raise BadCheckpoint(f"{path} is empty: download it again")
-    if (
-        start[8:9] == b"{" and int.from_bytes(start[:8], "little") <= LARGEST_HEADER
-    ):  # its length may begin like a pickle
+    # Before all others: the length that it begins with may look like the first byte of a pickle.
+    if start[8:9] == b"{" and int.from_bytes(start[:8], "little") <= LARGEST_HEADER:
         return _read_safetensors(path)
     if text.startswith((b"<!doctype", b"<html", b"<?xml", b"<head")):
         raise BadCheckpoint(f"{path} is a web page, not weights: the download failed; fetch the file itself again")
