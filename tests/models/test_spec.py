@@ -19,7 +19,8 @@ from vitscope.data.preprocessing import HALF, IMAGENET
 from vitscope.models.card import read_card
 from vitscope.models.catalogue import CATALOGUE
 from vitscope.models.listing import listings
-from vitscope.models.spec import distinct, load_model, resolve
+from vitscope.models.several import distinct
+from vitscope.models.spec import load_model, resolve
 
 TINY = "random:vit_tiny_patch16_224"
 

@@ -6,7 +6,7 @@ of the bytes of the weights file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -25,7 +25,7 @@ from vitscope.data.preprocessing import Preprocessing
 from vitscope.models.backbone import Backbone
 from vitscope.models.card import ModelCard, TaughtOn, read_card
 from vitscope.models.catalogue import CATALOGUE
-from vitscope.models.checkpoints import check_checkpoint, files_of, load_checkpoint
+from vitscope.models.checkpoints import LoadReport, check_checkpoint, files_of, load_checkpoint
 from vitscope.models.families import TAUGHT, as_trained, contradiction
 from vitscope.models.folder import read_folder
 from vitscope.models.infer import Inferred, infer_architecture
@@ -36,6 +36,7 @@ from vitscope.models.shape import ModelShape, shape_of
 from vitscope.models.weights import get_weights
 
 BASELINES = {"random": "Untrained", "noise": "Noise", "noise-paper": "Noise (published)"}
+POOLED = "its attention-pooling head reads the last layer and is a token of none, so that it has no rows"
 
 
 @dataclass(frozen=True)
@@ -93,11 +94,33 @@ class Spec:
 
     def check(self) -> str:
         """Make sure that the weights fit, names and shapes, before long work starts; returns the format's family."""
+        return self._checked[0]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of its results must know about where its weights and its description came from."""
+        return self._checked[1]
+
+    @cached_property
+    def _checked(self) -> tuple[str, tuple[str, ...]]:
         if self.weights is None:
-            return ""
+            return "", ()
         with torch.device("meta"):
             module, _ = build(self.architecture, self.options, self.size)
-        return check_checkpoint(module, self.weights, self.ignore_keys).family
+        report = check_checkpoint(module, self.weights, self.ignore_keys)
+        return report.family, self._told(report, module)
+
+    def _told(self, report: LoadReport, module: nn.Module) -> tuple[str, ...]:
+        known = self.name in CATALOGUE  # its entry says what the file alone does not
+        pooled = getattr(module, "attn_pool", None) is not None and getattr(module, "cls_token", None) is None
+        told = (
+            self.note,
+            "" if known else report.note,
+            contradiction(report.family, self.preprocessing, self.teaching),
+            report.ignored,
+            POOLED if pooled else "",
+        )
+        return tuple(f"{self.title}: {note}" for note in told if note)
 
     def load(self, device: str | torch.device | None = None) -> Backbone:
         """The network with its weights; missing or foreign weights are an error, never a random network."""
@@ -108,14 +131,7 @@ class Spec:
         else:
             module, _ = build(self.architecture, self.options, self.size)
             report = load_checkpoint(module, self.weights, self.ignore_keys)
-            known = self.name in CATALOGUE  # its entry says what the file alone does not
-            told = (
-                self.note,
-                "" if known else report.note,
-                contradiction(report.family, self.preprocessing, self.teaching),
-                report.ignored,
-            )
-            notes, origin = tuple(f"{self.title}: {note}" for note in told if note), str(self.weights)
+            notes, origin = self._told(report, module), str(self.weights)
         return Backbone(
             self.name,
             module,
@@ -164,6 +180,11 @@ class LoadedSpec(Spec):
     def weights_digest(self) -> str:
         assert self.backbone is not None
         return self.backbone.weights_digest
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        assert self.backbone is not None
+        return self.backbone.notes
 
     @cached_property
     def shape(self) -> ModelShape:
@@ -350,41 +371,6 @@ def _baseline(kind: str, named: str, size: Size, seed: int) -> Spec:
     )
 
 
-def untrained_twins(specs: Sequence[Spec], seed: int) -> Iterator[Spec]:
-    """For every shape of a taught network of which no untrained one is there: that one."""
-    there = [spec for spec in specs if spec.teaching == "none" and not spec.baseline.startswith("noise")]
-    for spec in (spec for spec in specs if spec.teaching != "none"):
-        stem = spec.architecture.partition(".")[0]
-        twin = Spec(
-            f"random:{spec.name}" + (f"#{seed}" if seed else ""),
-            stem,
-            spec.preprocessing,
-            f"{BASELINES['random']} {stem}",
-            "none",
-            options=spec.options,
-            size=spec.size,
-            baseline="random",
-            seed=seed,
-        )
-        if not any(other.shape == twin.shape for other in there):
-            titles = {other.title for other in (*specs, *there)}
-            twin = twin if twin.title not in titles else replace(twin, title=f"{BASELINES['random']} {spec.title}")
-            there.append(twin)
-            yield twin
-
-
 def load_model(model: Named, *, device: str | torch.device | None = None, **options: Any) -> Backbone:
     """Load a model: `load_model("zoo/dino").trace(images, observers)`. options: as `resolve` has them."""
     return resolve(model, **options).load(device)
-
-
-def distinct(specs: list[Spec]) -> Iterator[Spec]:
-    """The same specs with titles that tell them apart; the same model given twice counts once."""
-    seen: dict[str, str] = {}
-    for spec in specs:
-        if spec.title in seen:
-            if seen[spec.title] == spec.digest:
-                continue
-            raise VitscopeError(f"two different models are called '{spec.title}': give one a title of its own")
-        seen[spec.title] = spec.digest
-        yield spec

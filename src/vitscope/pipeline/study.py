@@ -19,7 +19,8 @@ from vitscope.data.dataset import Dataset
 from vitscope.data.official import official
 from vitscope.data.openers import OPENERS
 from vitscope.models.card import Pixels, renamed, shown_text
-from vitscope.models.spec import Spec, distinct, resolve, untrained_twins
+from vitscope.models.several import distinct, untrained_twins
+from vitscope.models.spec import Spec, resolve
 from vitscope.pipeline.registry import ANALYSES, default_analyses, in_protocols
 
 KINDS = tuple(OPENERS)

@@ -118,7 +118,9 @@ def _check_names(converted: Converted, state: Mapping[str, Tensor], wanted: Mapp
     if surplus or missing:
         complaints = [f"{name} has no place for {len(surplus)} of its keys ({some(surplus)})"] if surplus else []
         complaints += [f"it lacks {len(missing)} that {name} needs ({some(missing)})"] if missing else []
-        raise BadCheckpoint(" and ".join(complaints) + (_try(converted, name) or "; use the architecture of the file"))
+        heads = ", or leave out with --ignore-keys what is not part of the network" if not missing else ""
+        remedy = _try(converted, name) or "; use the architecture of the file"
+        raise BadCheckpoint(" and ".join(complaints) + remedy + heads)
 
 
 def _resample(state: dict[str, Tensor], module: nn.Module) -> dict[str, str]:
