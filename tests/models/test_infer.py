@@ -101,7 +101,7 @@ def test_further_heads_are_ignored_when_asked(tmp_path: Path) -> None:
     found = load_model(path, ignore_keys=("depth_head.*", "aux.*"))
     assert torch.equal(found.module.state_dict()["cls_token"], state["cls_token"])
     assert any(
-        "2 keys of its file were left out as was asked for: aux.bias, depth_head" in note for note in found.notes
+        "left out of its file, as was asked for (2 in all): aux.bias, depth_head" in note for note in found.notes
     )
     card = tmp_path / "mine.toml"
     named = 'name = "mine"\narch = "vit_tiny_patch16_224"\nweights = "w.safetensors"\n'

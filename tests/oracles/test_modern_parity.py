@@ -234,7 +234,7 @@ def test_siglip_in_flax(tmp_path: Path, stacked: bool) -> None:
         "Transformer": {"encoder_norm": norm("post_layernorm")},
         "MAPHead_0": {
             "probe": hf["head.probe"],
-            "MultiHeadDotProductAttention_0": attention(*pooled, "head.attention.out_proj"),
+            "MultiHeadDotProductAttention_0": attention(pooled[0], pooled[1], pooled[2], "head.attention.out_proj"),
             "LayerNorm_0": norm("head.layernorm"),
             "MlpBlock_0": {"Dense_0": dense("head.mlp.fc1"), "Dense_1": dense("head.mlp.fc2")},
         },

@@ -36,7 +36,7 @@ class LoadReport:
     def ignored(self) -> str:
         """What was left out because somebody asked for it, in a sentence."""
         keys = [key for key, why in self.dropped.items() if why.startswith(IGNORED)]
-        return f"{len(keys)} keys of its file were left out as was asked for: {some(keys)}" if keys else ""
+        return f"left out of its file, as was asked for ({len(keys)} in all): {some(keys)}" if keys else ""
 
 
 def load_checkpoint(module: nn.Module, path: Path, ignore: Sequence[str] = ()) -> LoadReport:
