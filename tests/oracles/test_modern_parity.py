@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from safetensors.torch import load_file
 from torch import Tensor
 
 from tests.oracles.test_transformers_parity import (
@@ -31,6 +30,7 @@ from tests.oracles.test_transformers_parity import (
     Recorder,
     State,
     build,
+    check_parity,
     compare,
     full,
     plain_vit,
@@ -172,18 +172,7 @@ MODERN = [
 
 @pytest.mark.parametrize("case", MODERN, ids=lambda case: case.name)
 def test_parity(case: Case, tmp_path: Path) -> None:
-    torch.manual_seed(len(case.name))
-    images = torch.randn(2, 3, PIXELS, PIXELS)
-    theirs = run_theirs(case, images)
-    theirs.model.save_pretrained(tmp_path)  # type: ignore[operator]
-    published, memory = tmp_path / "model.safetensors", tmp_path / "memory.pt"
-    compare(case, theirs, images, published, case.families[1])
-    torch.save(theirs.model.state_dict(), memory)
-    compare(case, theirs, images, memory, case.families[1])
-    if case.official:
-        official = tmp_path / "official.pth"
-        torch.save(case.official(load_file(published)), official)
-        compare(case, theirs, images, official, case.families[0])
+    check_parity(case, tmp_path)
 
 
 @pytest.mark.parametrize("stacked", [False, True])

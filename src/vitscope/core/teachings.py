@@ -39,7 +39,7 @@ TEACHINGS: dict[str, Teaching] = {
             words="pairs of images and captions (SigLIP, SigLIP 2, Perception Encoder)",
         ),
         Teaching(
-            *("labels", "Labels", "explicit", "#6655CC", "8", "octagon"),
+            *("labels", "Labels", "explicit", "#708C00", "8", "octagon"),
             words="labelled images, by another recipe than the study's FS (DeiT, DeiT-III)",
         ),
         Teaching(
