@@ -56,6 +56,22 @@ def test_it_is_open_without_one_side(key: str) -> None:
     assert untaught.finding(key).verdict is UNTESTABLE
 
 
+@pytest.mark.parametrize("key", LAST)
+def test_modern_models_are_not_taken_for_the_studys_methods(key: str) -> None:
+    """They are in the table and on the page; what is said of families is decided without them."""
+    modern = {
+        "SigLIP 2": "image-text",
+        "DeiT-III": "labels",
+        "DINOv3": "self-distillation",
+        "EVA-02": "masked-features",
+    }
+    against = dict.fromkeys(modern, 0.2)
+    both = study(key, SIX | modern, **against).finding(key)
+    assert both.verdict is HOLDS
+    assert both.reason == study(key).finding(key).reason
+    assert study(key, modern, **against).finding(key).verdict is UNTESTABLE
+
+
 def test_one_of_two_other_kinds_is_enough_and_the_absent_one_is_told() -> None:
     found = study("N2", {"MAE": "mae", "DINO": "dino"}).finding("N2")
     assert found.verdict is HOLDS

@@ -19,7 +19,8 @@ from vitscope.data.preprocessing import HALF, IMAGENET
 from vitscope.models.card import read_card
 from vitscope.models.catalogue import CATALOGUE
 from vitscope.models.listing import listings
-from vitscope.models.spec import distinct, load_model, resolve
+from vitscope.models.several import distinct
+from vitscope.models.spec import load_model, resolve
 
 TINY = "random:vit_tiny_patch16_224"
 
@@ -138,11 +139,12 @@ def test_a_card_without_its_weights(tmp_path: Path) -> None:
         load_model(tmp_path / "a.toml")
 
 
-def test_a_weights_file_needs_an_architecture(tmp_path: Path) -> None:
+def test_a_weights_file_without_an_architecture(tmp_path: Path) -> None:
     save_file(timm.create_model("vit_tiny_patch16_224", num_classes=0).state_dict(), tmp_path / "w.safetensors")
-    with pytest.raises(VitscopeError, match="--arch"):
-        load_model(tmp_path / "w.safetensors")
-    assert load_model(tmp_path / "w.safetensors", arch="vit_tiny_patch16_224").name == "w"
+    found = load_model(tmp_path / "w.safetensors")
+    assert (found.name, found.heads) == ("w", 3)
+    assert "read off its tensors: vit_tiny_patch16_224 with 3 attention heads" in found.notes[0]
+    assert not load_model(tmp_path / "w.safetensors", arch="vit_tiny_patch16_224").notes
     with pytest.raises(VitscopeError, match="no weights file"):
         load_model(tmp_path / "nothing.safetensors", arch="vit_tiny_patch16_224")
 

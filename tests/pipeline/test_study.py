@@ -63,7 +63,6 @@ def test_every_kind_of_data_has_an_analysis_an_opener_and_a_place_in_the_file() 
         ({"data": {}}, "nothing to do"),
         ({"models": []}, "models"),
         ({"models": MODELS * 2}, "two models are called"),
-        ({"models": [{"name": "x", "weights": "x.pth"}]}, "needs its architecture"),
         ({"analyses": ["video"]}, "needs data.video"),
         ({"analyses": ["atention"]}, "there is no analysis 'atention': did you mean 'attention'"),
         ({"analyses": ["telepathy"]}, "there is no analysis 'telepathy'"),

@@ -58,7 +58,6 @@ def test_a_pattern_is_its_files_in_order_of_steps(run: Path) -> None:
         ({"series": "/**/*.pth"}, "use it in files' names"),
         ({"series": "run/epoch-*.safetensors", "step": 4}, "leave out weights and step"),
         ({"series": "mine"}, "needs its step"),
-        ({"arch": None}, "needs its architecture"),
     ],
 )
 def test_what_is_no_series_is_told(run: Path, model: dict[str, Any], said: str) -> None:

@@ -126,7 +126,8 @@ def _specs(
 
     And the Python expressions that load those named, by title.
     """
-    from vitscope.models.spec import distinct, resolve
+    from vitscope.models.several import distinct
+    from vitscope.models.spec import resolve
     from vitscope.pipeline.demo import ORDER
     from vitscope.report.explorer.choice import load_call
 

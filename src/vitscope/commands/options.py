@@ -37,7 +37,18 @@ Limit = Annotated[int, whole(1, 10**9)]  # images, queries, videos or pairs
 class ModelOptions:
     """How models are found and loaded."""
 
-    arch: Annotated[str | None, Parameter(help="Architecture (timm name) of a weights file given as model.")] = None
+    arch: Annotated[
+        str | None,
+        Parameter(help="Architecture (timm name) of a weights file given as model, where its tensors leave a choice."),
+    ] = None
+    ignore_keys: Annotated[
+        list[str] | None,
+        Parameter(
+            help="Patterns, such as 'head2.*', of keys of a weights file that are not part of the network.",
+            consume_multiple=True,
+            negative="",
+        ),
+    ] = None
     size: Annotated[
         list[int] | None,
         Parameter(
@@ -60,7 +71,8 @@ class ModelOptions:
 
         if not models:
             raise VitscopeError("name at least one model: `vitscope models` lists them")
-        return specs_of(models, arch=self.arch, size=self.input_size, seed=self.seed, download=self.download)
+        found = {"arch": self.arch, "ignore_keys": tuple(self.ignore_keys or ())}
+        return specs_of(models, size=self.input_size, seed=self.seed, download=self.download, **found)
 
     @property
     def input_size(self) -> int | tuple[int, int] | None:

@@ -1,7 +1,8 @@
 """The teachings, and the one colour and marker each has in every figure and page.
 
-Colours are the Okabe-Ito palette: distinct for the common kinds of colour blindness. Markers differ too, so that
-figures survive a black-and-white printer.
+The study's six have the Okabe-Ito palette: distinct for the common kinds of colour blindness. Those that came after it
+have colours that stay apart from these and from each other under the same kinds. Markers differ too, so that figures
+survive a black-and-white printer.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from dataclasses import dataclass
 class Teaching:
     key: str
     title: str
-    kind: str  # explicit, contrastive, reconstruction, other, none
+    kind: str  # explicit, contrastive, reconstruction, other, none; other also where a teaching mixes kinds
     colour: str
     marker: str  # matplotlib marker
-    shape: str  # Vega symbol
+    shape: str  # of the mark on the page
+    words: str = ""  # what it is, where the title is not the name of a method of the study
 
 
 TEACHINGS: dict[str, Teaching] = {
@@ -28,12 +30,37 @@ TEACHINGS: dict[str, Teaching] = {
         Teaching("moco", "MoCo-v3", "contrastive", "#E69F00", "v", "triangle-down"),
         Teaching("mae", "MAE", "reconstruction", "#009E73", "D", "diamond"),
         Teaching("beit", "BEiT", "reconstruction", "#CC79A7", "P", "cross"),
+        Teaching(
+            *("self-distillation", "Self-distillation", "other", "#CC1155", "<", "triangle-left"),
+            words="a running average of itself, of whole images and of masked patches (DINOv2, DINOv3)",
+        ),
+        Teaching(
+            *("image-text", "Image-text", "explicit", "#8877EE", "h", "hexagon"),
+            words="pairs of images and captions (SigLIP, SigLIP 2, Perception Encoder)",
+        ),
+        Teaching(
+            *("labels", "Labels", "explicit", "#708C00", "8", "octagon"),
+            words="labelled images, by another recipe than the study's FS (DeiT, DeiT-III)",
+        ),
+        Teaching(
+            *("predictive", "Predictive", "other", "#AA5533", "*", "star"),
+            words="features of masked regions, predicted from the rest (I-JEPA)",
+        ),
+        Teaching(
+            *("autoregressive", "Autoregressive", "other", "#DD7744", ">", "chevron"),
+            words="the next patches and the caption, one after the other (AIMv2)",
+        ),
+        Teaching(
+            *("masked-features", "Masked features", "other", "#885577", "d", "thin-diamond"),
+            words="masked patches, as features of a CLIP model (EVA-02)",
+        ),
         Teaching("none", "Untrained", "none", "#8A8A8A", "X", "stroke"),
         Teaching("other", "Other", "other", "#6A4C93", "p", "triangle-right"),
     )
 }
+STUDIED = ("fs", "clip", "dino", "moco", "mae", "beit")  # the methods that the study's findings are about
 
 
 def teaching(key: str) -> Teaching:
-    """The teaching of that name; whatever is not one of the study's six is `other`."""
+    """The teaching of that name; whatever is not known is `other`."""
     return TEACHINGS.get(key, TEACHINGS["other"])

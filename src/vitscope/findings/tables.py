@@ -10,7 +10,7 @@ import polars as pl
 
 from vitscope.attention.patterns import late_from
 from vitscope.core.results import Results
-from vitscope.core.teachings import TEACHINGS, teaching
+from vitscope.core.teachings import STUDIED, TEACHINGS, teaching
 from vitscope.findings.measured import Measured, mean_of
 
 CORRECTED, PAPER = "corrected", "paper"
@@ -32,7 +32,8 @@ class Model:
 
     @property
     def kind(self) -> str:
-        return teaching(self.teaching).kind
+        """The family that findings speak of. They are about the study's six methods, and no other is taken for one."""
+        return teaching(self.teaching).kind if self.teaching in (*STUDIED, UNTAUGHT) else "other"
 
     @property
     def taught(self) -> bool:
@@ -146,5 +147,5 @@ def no_model_of(kind: str) -> str:
     >>> no_model_of("contrastive")
     'no model taught by contrastive self-supervision (DINO, MoCo-v3)'
     """
-    methods = ", ".join(t.title for t in TEACHINGS.values() if t.kind == kind)
+    methods = ", ".join(TEACHINGS[key].title for key in STUDIED if TEACHINGS[key].kind == kind)
     return f"no model taught by {KINDS[kind]} ({methods})"

@@ -3,8 +3,9 @@
 name = "my-run"
 architecture = "vit_small_patch16_224"     # any timm name
 weights = "checkpoint.pth"                 # relative to the card
-teaching = "dino"                          # fs clip dino moco mae beit none other
+teaching = "dino"                          # fs clip dino moco mae beit none other, or image-text labels ...
 taught_on = {dataset = "ImageNet-1k", labels = false}   # optional: what it saw, and whether with labels
+ignore_keys = ["head2.*"]                  # optional: patterns of keys that are not part of the network
 [options]                                  # keyword arguments of the architecture (optional)
 img_size = 96
 [preprocessing]                            # optional: of a recognised format its own, else timm's for the architecture
@@ -76,6 +77,7 @@ class ModelCard(BaseModel):
     options: dict[str, Any] = {}
     preprocessing: CardPreprocessing = CardPreprocessing()
     taught_on: TaughtOn | None = None
+    ignore_keys: tuple[Title, ...] = ()
     provenance: dict[str, Any] = {}
 
     @model_validator(mode="before")

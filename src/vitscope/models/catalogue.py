@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from vitscope.data.preprocessing import CLIP, HALF, IMAGENET, Triple
@@ -16,6 +17,10 @@ _DINO_URL = "https://dl.fbaipublicfiles.com/dino"
 _MOCO_URL = "https://dl.fbaipublicfiles.com/moco-v3"
 _MAE_URL = "https://dl.fbaipublicfiles.com/mae/pretrain"
 _BEIT_URL = "https://github.com/microsoft/unilm/tree/master/beit"
+_DINOV2_URL = "https://dl.fbaipublicfiles.com/dinov2"
+_DINOV3_URL = "https://ai.meta.com/resources/models-and-libraries/dinov3-downloads"
+_SIGLIP_URL = "https://storage.googleapis.com/big_vision/siglip2"
+_EVA02_URL = "https://huggingface.co/Yuxin-CV/EVA-02"
 _AUGREG_URL = "https://storage.googleapis.com/vit_models/augreg"
 _AUGREG = {  # how each was regularised and tuned, as the names of the official files say
     **dict.fromkeys(("s32", "s16"), "aug_light1-wd_0.03-do_0.0-sd_0.0--imagenet2012-steps_20k-lr_0.03"),
@@ -23,6 +28,7 @@ _AUGREG = {  # how each was regularised and tuned, as the names of the official 
     **dict.fromkeys(("b16", "b8"), "aug_medium1-wd_0.1-do_0.0-sd_0.0--imagenet2012-steps_20k-lr_0.01"),
     "l16": "aug_medium1-wd_0.1-do_0.1-sd_0.1--imagenet2012-steps_20k-lr_0.01",
 }
+_FLAX_GELU = {"act_layer": "gelu_tanh"}  # as SigLIP was trained; some of timm's architectures compute the exact one
 
 
 @dataclass(frozen=True)
@@ -33,11 +39,12 @@ class Entry:
     architecture: str  # timm architecture name
     teaching: str  # key of vitscope.core.teachings
     title: str
-    hub: str | None = None  # Hugging Face repository with timm weights
+    hub: str | None = None  # Hugging Face repository with timm weights: timm/architecture.tag
     files: tuple[str, ...] = ()  # official file names that are recognised in the weights folder
     url: str | None = None  # where an official file is published
     normalisation: tuple[Triple, Triple] | None = None  # mean and std; None: as timm's config of the weights says
     options: Mapping[str, Any] = field(default_factory=dict)  # keyword arguments of the architecture
+    taught_on: tuple[str, bool] | None = None  # the images it learned from, and whether with labels
     group: str = "study"
 
 
@@ -129,10 +136,77 @@ def _beit(size: str) -> Entry:
     )
 
 
-def _modern(name: str, timm_name: str, title: str, teaching: str = "other", **options: Any) -> Entry:
-    architecture = timm_name.partition(".")[0]
-    return Entry(name, architecture, teaching, title, hub=f"timm/{timm_name}", options=options, group="modern")
+def _modern(teaching: str, taught_on: tuple[str, bool], name: str, timm_name: str, title: str, **more: Any) -> Entry:
+    described: dict[str, Any] = {"hub": f"timm/{timm_name}", "taught_on": taught_on, "group": "modern", **more}
+    return Entry(name, timm_name.partition(".")[0], teaching, title, **described)
 
+
+def _dinov2(size: str, registers: bool) -> Entry:
+    short, plus = f"{size[0]}14", "reg4_" if registers else ""
+    file = f"dinov2_vit{short}_{plus}pretrain.pth"
+    return _modern(
+        "self-distillation",
+        ("LVD-142M", False),
+        f"dinov2-{'reg-' if registers else ''}{short}",
+        f"vit_{size}_patch14_{plus}dinov2.lvd142m",
+        f"DINOv2 {size[0].upper()}/14{' + registers' if registers else ''}",
+        files=(file,),
+        url=f"{_DINOV2_URL}/dinov2_vit{short}/{file}",
+        options={"img_size": 518},
+    )
+
+
+def _dinov3(size: str, short: str, digest: str) -> Entry:
+    return _modern(
+        "self-distillation",
+        ("LVD-1689M", False),
+        f"dinov3-{short}",
+        f"vit_{size}_patch16_dinov3.lvd1689m",
+        f"DINOv3 {short[0].upper()}{'+' if short.endswith('plus') else ''}/16",
+        files=(f"dinov3_vit{short}_pretrain_lvd1689m-{digest}.pth",),
+        url=_DINOV3_URL,
+    )
+
+
+def _siglip2(size: str, pixels: int) -> Entry:
+    file = f"siglip2_{size[0]}16_{pixels}.npz"
+    return _modern(
+        "image-text",
+        ("WebLI", False),
+        f"siglip2-{size[0]}16",
+        f"vit_{size}_patch16_siglip_{pixels}.v2_webli",
+        f"SigLIP 2 {size[0].upper()}/16",
+        files=(file,),
+        url=f"{_SIGLIP_URL}/{file}",
+        options=_FLAX_GELU,
+    )
+
+
+def _eva02(size: str, images: str, tag: str) -> Entry:
+    # Masked patches of these images, as features of EVA-CLIP, which was itself taught with captions.
+    file = f"eva02_{size[0].upper()}_pt_{'in21k' if tag == 'in22k' else tag}_p14.pt"
+    name, title = f"eva02-{size[0]}14", f"EVA-02 {size[0].upper()}/14"
+    timm_name = f"eva02_{size}_patch14_224.mim_{tag}"
+    return _modern("masked-features", (images, False), name, timm_name, title, files=(file,), url=_EVA02_URL)
+
+
+def _pe(size: str, patch: int, pixels: int) -> Entry:
+    short = f"{size[0]}{patch}"
+    file = f"PE-Core-{short.upper()}-{pixels}"
+    return _modern(
+        "image-text",
+        ("5.4 billion images with captions", False),
+        f"pe-{short}",
+        f"vit_pe_core_{size}_patch{patch}_{pixels}.fb",
+        f"PE {size[0].upper()}/{patch}",
+        files=(f"{file}.pt",),
+        url=f"https://huggingface.co/facebook/{file}",
+    )
+
+
+_autoregressive = partial(_modern, "autoregressive", ("DFN, COYO and HQITP with captions", False))
+_deit = partial(_modern, "labels", ("ImageNet-1k", True))
+_deit3 = partial(_modern, "labels", ("ImageNet-21k, then ImageNet-1k", True))
 
 CATALOGUE: dict[str, Entry] = {
     entry.name: entry
@@ -147,26 +221,42 @@ CATALOGUE: dict[str, Entry] = {
         *(_mae(*shape) for shape in (("base", 16), ("large", 16), ("huge", 14))),
         *(_beit(size) for size in ("base", "large")),
         _clip("large", 14, 336),
-        _modern("dinov2-s14", "vit_small_patch14_dinov2.lvd142m", "DINOv2 S/14", img_size=518),
-        _modern("dinov2-b14", "vit_base_patch14_dinov2.lvd142m", "DINOv2 B/14", img_size=518),
-        _modern("dinov2-l14", "vit_large_patch14_dinov2.lvd142m", "DINOv2 L/14", img_size=518),
-        _modern("dinov2-reg-s14", "vit_small_patch14_reg4_dinov2.lvd142m", "DINOv2 S/14 + registers", img_size=518),
-        _modern("dinov2-reg-b14", "vit_base_patch14_reg4_dinov2.lvd142m", "DINOv2 B/14 + registers", img_size=518),
-        _modern("dinov2-reg-l14", "vit_large_patch14_reg4_dinov2.lvd142m", "DINOv2 L/14 + registers", img_size=518),
-        _modern("dinov3-s16", "vit_small_patch16_dinov3.lvd1689m", "DINOv3 S/16"),
-        _modern("dinov3-b16", "vit_base_patch16_dinov3.lvd1689m", "DINOv3 B/16"),
-        _modern("dinov3-l16", "vit_large_patch16_dinov3.lvd1689m", "DINOv3 L/16"),
-        _modern("siglip2-b16", "vit_base_patch16_siglip_224.v2_webli", "SigLIP 2 B/16"),
-        _modern("siglip2-l16", "vit_large_patch16_siglip_256.v2_webli", "SigLIP 2 L/16"),
-        _modern("siglip-b16", "vit_base_patch16_siglip_224.webli", "SigLIP B/16"),
-        _modern("eva02-s14", "eva02_small_patch14_224.mim_in22k", "EVA-02 S/14"),
-        _modern("eva02-b14", "eva02_base_patch14_224.mim_in22k", "EVA-02 B/14"),
-        _modern("eva02-l14", "eva02_large_patch14_224.mim_m38m", "EVA-02 L/14"),
-        _modern("ijepa-h14", "vit_huge_patch14_gap_224.in1k_ijepa", "I-JEPA H/14"),
-        _modern("deit-b16", "deit_base_patch16_224.fb_in1k", "DeiT B/16"),
-        _modern("deit-distilled-b16", "deit_base_distilled_patch16_224.fb_in1k", "DeiT B/16 distilled"),
-        _modern("deit3-s16", "deit3_small_patch16_224.fb_in22k_ft_in1k", "DeiT-III S/16"),
-        _modern("deit3-b16", "deit3_base_patch16_224.fb_in22k_ft_in1k", "DeiT-III B/16"),
-        _modern("deit3-l16", "deit3_large_patch16_224.fb_in22k_ft_in1k", "DeiT-III L/16"),
+        *(_dinov2(size, registers) for registers in (False, True) for size in ("small", "base", "large")),
+        _dinov3("small", "s16", "08c60483"),
+        _dinov3("base", "b16", "73cec8be"),
+        _dinov3("large", "l16", "8aa4cbdd"),
+        _dinov3("huge_plus", "h16plus", "7c1da9a5"),
+        _siglip2("base", 224),
+        _siglip2("large", 256),
+        _modern(
+            *("image-text", ("WebLI", False), "siglip-b16", "vit_base_patch16_siglip_224.webli", "SigLIP B/16"),
+            options=_FLAX_GELU,
+        ),
+        _pe("base", 16, 224),
+        _pe("large", 14, 336),
+        _autoregressive("aimv2-l14", "aimv2_large_patch14_224.apple_pt", "AIMv2 L/14"),
+        _autoregressive("aimv2-h14", "aimv2_huge_patch14_224.apple_pt", "AIMv2 H/14"),
+        _eva02("small", "ImageNet-21k", "in22k"),
+        _eva02("base", "ImageNet-21k", "in22k"),
+        _eva02("large", "Merged-38M", "m38m"),
+        _modern(
+            *("predictive", ("ImageNet-1k", False), "ijepa-h14", "vit_huge_patch14_gap_224.in1k_ijepa", "I-JEPA H/14"),
+            hub=None,  # timm knows the official file only
+            files=("IN1K-vit.h.14-300e.pth.tar",),
+            url="https://dl.fbaipublicfiles.com/ijepa/IN1K-vit.h.14-300e.pth.tar",
+            normalisation=IMAGENET,
+        ),
+        _deit("deit-b16", "deit_base_patch16_224.fb_in1k", "DeiT B/16"),
+        _deit("deit-distilled-b16", "deit_base_distilled_patch16_224.fb_in1k", "DeiT B/16 distilled"),
+        *(
+            _deit3(
+                f"deit3-{size[0]}16",
+                f"deit3_{size}_patch16_224.fb_in22k_ft_in1k",
+                f"DeiT-III {size[0].upper()}/16",
+                files=(f"deit_3_{size}_224_21k.pth",),
+                url=f"https://dl.fbaipublicfiles.com/deit/deit_3_{size}_224_21k.pth",
+            )
+            for size in ("small", "base", "large")
+        ),
     )
 }

@@ -30,7 +30,11 @@ def find_entry(name: str) -> Entry:
     if timm.is_model(architecture) and timm.models.is_model_pretrained(name):
         config = timm.get_pretrained_cfg(name)
         tagged = f"{architecture}.{config.tag}" if config and config.tag else name
-        return Entry(tagged, architecture, "other", tagged, hub=f"timm/{tagged}", group="timm")
+        hub, url = f"timm/{tagged}", str(config.url or "") if config else ""
+        if url and config and not config.hf_hub_id:  # timm knows only where the official file is
+            return Entry(tagged, architecture, "other", tagged, files=(url.rpartition("/")[2],), url=url, group="timm")
+        taught = next((entry.teaching for entry in CATALOGUE.values() if entry.hub == hub), "other")
+        return Entry(tagged, architecture, taught, tagged, hub=hub, group="timm")
     near = difflib.get_close_matches(
         name[:60], [*CATALOGUE, *timm.list_models(module="vision_transformer")], n=3, cutoff=0.5
     )

@@ -6,7 +6,7 @@ of the bytes of the weights file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -21,11 +21,14 @@ from vitscope.core.digest import digest_of, digest_of_file
 from vitscope.core.errors import BadCheckpoint, VitscopeError
 from vitscope.core.reading import user_path
 from vitscope.core.teachings import TEACHINGS
-from vitscope.data.preprocessing import CLIP, HALF, IMAGENET, Preprocessing
+from vitscope.data.preprocessing import Preprocessing
 from vitscope.models.backbone import Backbone
 from vitscope.models.card import ModelCard, TaughtOn, read_card
 from vitscope.models.catalogue import CATALOGUE
-from vitscope.models.checkpoints import check_checkpoint, load_checkpoint
+from vitscope.models.checkpoints import LoadReport, check_checkpoint, files_of, load_checkpoint
+from vitscope.models.families import TAUGHT, as_trained, contradiction
+from vitscope.models.folder import read_folder
+from vitscope.models.infer import Inferred, infer_architecture
 from vitscope.models.noise import NoiseTransformer
 from vitscope.models.options import check_seed
 from vitscope.models.registry import Size, build, find_entry, zoo_card
@@ -33,14 +36,7 @@ from vitscope.models.shape import ModelShape, shape_of
 from vitscope.models.weights import get_weights
 
 BASELINES = {"random": "Untrained", "noise": "Noise", "noise-paper": "Noise (published)"}
-TELLING = frozenset({"clip", "dino", "moco", "mae", "beit"})  # formats that tell the teaching; others are shared
-TRAINED_WITH = {  # mean and std of formats that one family alone has, whatever the architecture's own are
-    **dict.fromkeys(("dino", "ibot", "moco", "mae", "dinov2", "ijepa"), IMAGENET),
-    "clip": CLIP,
-    "beit": HALF,
-    "siglip": HALF,
-    "augreg": HALF,
-}
+POOLED = "its attention-pooling head reads the last layer and is a token of none, so that it has no rows"
 
 
 @dataclass(frozen=True)
@@ -62,28 +58,32 @@ class Spec:
     seed: int = 0
     provenance: Mapping[str, Any] = field(default_factory=dict)
     taught_on: TaughtOn | None = None  # what is known of the images that it learned from
+    ignore_keys: tuple[str, ...] = ()  # patterns of keys in the file that are not part of the network
+    note: str = ""  # how it came to be described so, where nobody said it
 
     @cached_property
     def digest(self) -> str:
         """What decides the numbers: the weights' bytes and all that shapes the network; names and places aside."""
-        known = {
+        known: dict[str, Any] = {
             "architecture": self.architecture,
             "options": dict(self.options),
             "size": self.size,
             "preprocessing": self.preprocessing.digest,
             "timm": timm.__version__,
         }
+        if self.ignore_keys:  # of two networks in a file they leave one
+            known["ignore_keys"] = self.ignore_keys
         if self.weights is not None:
             return digest_of(known | {"weights": self.weights_digest})
         return digest_of(known | {"baseline": self.baseline, "seed": self.seed, "torch": torch.__version__})
 
     @property
     def weights_digest(self) -> str:
-        """Of the weights file; of a baseline, how it is made."""
+        """Of the weights file, or of its parts; of a baseline, how it is made."""
         if self.weights is None:
             return f"{self.baseline}#{self.seed}"
-        status = self.weights.stat()
-        return _file_digest(self.weights, status.st_size, status.st_mtime_ns)
+        digests = [_digest_now(file) for file in files_of(self.weights)]
+        return digests[0] if len(digests) == 1 else digest_of(digests)
 
     @cached_property
     def shape(self) -> ModelShape:
@@ -94,11 +94,33 @@ class Spec:
 
     def check(self) -> str:
         """Make sure that the weights fit, names and shapes, before long work starts; returns the format's family."""
+        return self._checked[0]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of its results must know about where its weights and its description came from."""
+        return self._checked[1]
+
+    @cached_property
+    def _checked(self) -> tuple[str, tuple[str, ...]]:
         if self.weights is None:
-            return ""
+            return "", ()
         with torch.device("meta"):
             module, _ = build(self.architecture, self.options, self.size)
-        return check_checkpoint(module, self.weights).family
+        report = check_checkpoint(module, self.weights, self.ignore_keys)
+        return report.family, self._told(report, module)
+
+    def _told(self, report: LoadReport, module: nn.Module) -> tuple[str, ...]:
+        known = self.name in CATALOGUE  # its entry says what the file alone does not
+        pooled = getattr(module, "attn_pool", None) is not None and getattr(module, "cls_token", None) is None
+        told = (
+            self.note,
+            "" if known else report.note,
+            contradiction(report.family, self.preprocessing, self.teaching),
+            report.ignored,
+            POOLED if pooled else "",
+        )
+        return tuple(f"{self.title}: {note}" for note in told if note)
 
     def load(self, device: str | torch.device | None = None) -> Backbone:
         """The network with its weights; missing or foreign weights are an error, never a random network."""
@@ -108,10 +130,8 @@ class Spec:
             module, origin = self._untrained(), f"seed {self.seed}"
         else:
             module, _ = build(self.architecture, self.options, self.size)
-            report = load_checkpoint(module, self.weights)
-            known = self.name in CATALOGUE  # its entry says what the file alone does not
-            told = ("" if known else report.note, self._contradiction(report.family))
-            notes, origin = tuple(f"{self.title}: {note}" for note in told if note), str(self.weights)
+            report = load_checkpoint(module, self.weights, self.ignore_keys)
+            notes, origin = self._told(report, module), str(self.weights)
         return Backbone(
             self.name,
             module,
@@ -124,19 +144,6 @@ class Spec:
             notes=notes,
         )
 
-    def _contradiction(self, family: str) -> str:
-        """What a recognised format says otherwise than whoever described the model."""
-        mean, std = TRAINED_WITH.get(family, (self.preprocessing.mean, self.preprocessing.std))
-        if (mean, std) != (self.preprocessing.mean, self.preprocessing.std):
-            return (
-                f"{family} checkpoints were trained with mean {_numbers(mean)} and std {_numbers(std)}, and this one "
-                f"is normalised with {_numbers(self.preprocessing.mean)} and {_numbers(self.preprocessing.std)}: "
-                "correct its description if that is not meant"
-            )
-        if family in TELLING and self.teaching not in (family, "other"):
-            return f"it is called {self.teaching}, but its file is a {family} checkpoint"
-        return ""
-
     def _untrained(self) -> nn.Module:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
@@ -148,8 +155,9 @@ class Spec:
         return NoiseTransformer(module, published=self.baseline == "noise-paper", seed=self.seed)
 
 
-def _numbers(values: tuple[float, ...]) -> str:
-    return "/".join(f"{value:.3g}" for value in values)
+def _digest_now(path: Path) -> str:
+    status = path.stat()
+    return _file_digest(path, status.st_size, status.st_mtime_ns)
 
 
 @cache
@@ -172,6 +180,11 @@ class LoadedSpec(Spec):
     def weights_digest(self) -> str:
         assert self.backbone is not None
         return self.backbone.weights_digest
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        assert self.backbone is not None
+        return self.backbone.notes
 
     @cached_property
     def shape(self) -> ModelShape:
@@ -196,23 +209,28 @@ def resolve(
     root: Path | None = None,
     title: str | None = None,
     teaching: str | None = None,
+    ignore_keys: Sequence[str] = (),
 ) -> Spec:
     """What a name stands for; the one place where names are parsed.
 
     model: a name (`vitscope models` lists them), any timm ViT `arch.tag`, `random:<name>` (untrained, seeded),
-        `noise:<name>`, a model card (`*.toml`), a weights file together with `arch`, or a network in memory.
+        `noise:<name>`, a model card (`*.toml`), a weights file (with `arch` where its tensors leave a choice), a folder
+        that `save_pretrained` wrote, or a network in memory.
     size: input size, (height, width) or one number, if not the model's own; position embeddings are resampled.
     download: fetch missing weights from the hub. Without it nothing is ever fetched.
     root: the folder of official weights (in `weights/`) and datasets, if not $VITSCOPE_DATA.
     title, teaching: instead of those that the model comes with.
+    ignore_keys: patterns, such as "head2.*", of keys of a weights file or folder that are not part of the network.
     """
-    spec = _resolve(model, arch, size, seed, download, root)
+    spec = _resolve(model, arch, size, seed, download, root, tuple(ignore_keys))
     if teaching is not None and teaching not in TEACHINGS:
         raise VitscopeError(f"{spec.name}: teaching '{teaching}' is not one of {', '.join(TEACHINGS)}")
     return replace(spec, title=title or spec.title or spec.name, teaching=teaching or spec.teaching)
 
 
-def _resolve(model: Named, arch: str | None, size: Size, seed: int, download: bool, root: Path | None) -> Spec:
+def _resolve(
+    model: Named, arch: str | None, size: Size, seed: int, download: bool, root: Path | None, ignore: tuple[str, ...]
+) -> Spec:
     if isinstance(model, Spec):
         return model
     if isinstance(model, Backbone):
@@ -229,8 +247,10 @@ def _resolve(model: Named, arch: str | None, size: Size, seed: int, download: bo
     path = user_path(text)
     if text.endswith(".toml"):
         return _from_card(read_card(path), size)
+    if path.is_dir() and arch is None:
+        return _from_folder(path, size, ignore)
     if isinstance(model, Path) or arch is not None or path.is_file():
-        return _from_file(path, arch, size)
+        return _from_file(path, arch, size, ignore)
     entry = find_entry(text)
     tag = entry.hub.partition(".")[2] if entry.hub else ""
     architecture = f"{entry.architecture}.{tag}" if tag else entry.architecture
@@ -241,6 +261,8 @@ def _resolve(model: Named, arch: str | None, size: Size, seed: int, download: bo
     if entry.normalisation:
         preprocessing = Preprocessing(preprocessing.size, *entry.normalisation)
     described: dict[str, Any] = {"options": dict(entry.options), "size": size, "weights": weights}
+    if entry.taught_on:
+        described["taught_on"] = TaughtOn(dataset=entry.taught_on[0], labels=entry.taught_on[1])
     return Spec(entry.name, architecture, preprocessing, entry.title, entry.teaching, **described)
 
 
@@ -249,20 +271,35 @@ def _default_preprocessing(architecture: str, options: Mapping[str, Any], size: 
         return build(architecture, options, size)[1]
 
 
-def _from_file(path: Path, arch: str | None, size: Size) -> Spec:
-    if not path.is_file():
+def _from_file(path: Path, arch: str | None, size: Size, ignore: tuple[str, ...]) -> Spec:
+    if path.is_dir():
+        path = read_folder(path).weights
+    elif not path.is_file():
         raise VitscopeError(f"there is no weights file {path}")
-    if arch is None:
-        raise VitscopeError(f"{path} is a weights file: say its architecture too, such as --arch vit_small_patch16_224")
-    spec = Spec(path.stem, arch, _default_preprocessing(arch, {}, size), path.name, weights=path, size=size)
+    found = Inferred(arch) if arch is not None else infer_architecture(path, ignore)
+    preprocessing = _default_preprocessing(found.architecture, found.options, size)
+    described: dict[str, Any] = {"weights": path, "options": found.options, "size": size, "note": found.note}
+    spec = Spec(path.stem, found.architecture, preprocessing, path.name, ignore_keys=ignore, **described)
     return _as_trained(spec, spec.check())
 
 
+def _from_folder(folder: Path, size: Size, ignore: tuple[str, ...]) -> Spec:
+    found = read_folder(folder)
+    preprocessing = _default_preprocessing(found.architecture, found.options, size)
+    described: dict[str, Any] = {"weights": found.weights, "options": found.options, "size": size}
+    name = folder.resolve().name
+    spec = Spec(name, found.architecture, preprocessing, name, ignore_keys=ignore, **described)
+    spec = _as_trained(spec, spec.check())
+    return replace(spec, preprocessing=found.normalised(spec.preprocessing))
+
+
 def _as_trained(spec: Spec, family: str) -> Spec:
-    """What is known of a recognised format comes with it: teaching and normalisation."""
-    mean, std = TRAINED_WITH.get(family, (spec.preprocessing.mean, spec.preprocessing.std))
-    preprocessing = replace(spec.preprocessing, mean=mean, std=std)
-    return replace(spec, preprocessing=preprocessing, teaching=family if family in TELLING else spec.teaching)
+    """What is known of a recognised format comes with it: teaching, normalisation, activation."""
+    options = dict(spec.options)
+    if family == "siglip" and spec.architecture.startswith("vit_"):
+        options.setdefault("act_layer", "gelu_tanh")  # Flax's GELU; some of timm's architectures compute the exact one
+    teaching, preprocessing = TAUGHT.get(family, spec.teaching), as_trained(spec.preprocessing, family)
+    return replace(spec, preprocessing=preprocessing, teaching=teaching, options=options)
 
 
 def _from_card(card: ModelCard, size: Size) -> Spec:
@@ -280,6 +317,7 @@ def _from_card(card: ModelCard, size: Size) -> Spec:
         size=size,
         provenance=dict(card.provenance),
         taught_on=card.taught_on,
+        ignore_keys=card.ignore_keys,
     )
     said = card.preprocessing.mean or card.preprocessing.std
     return spec if said else replace(_as_trained(spec, spec.check()), teaching=card.teaching)
@@ -312,10 +350,14 @@ def _baseline(kind: str, named: str, size: Size, seed: int) -> Spec:
         preprocessing = _default_preprocessing(architecture, options, size)
         if entry.normalisation:
             preprocessing = Preprocessing(preprocessing.size, *entry.normalisation)
+    elif user_path(named).is_dir():
+        folder = read_folder(user_path(named))
+        architecture, options = folder.architecture, folder.options
+        preprocessing = folder.normalised(_default_preprocessing(architecture, options, size))
     else:
         preprocessing = _default_preprocessing(architecture, options, size)
     name = f"{kind}:{named}" + (f"#{seed}" if seed else "")
-    shaped = Path(named).stem if named.endswith(".toml") else named
+    shaped = Path(named).stem if named.endswith(".toml") else Path(named).name if Path(named).is_dir() else named
     return Spec(
         name,
         architecture,
@@ -329,41 +371,6 @@ def _baseline(kind: str, named: str, size: Size, seed: int) -> Spec:
     )
 
 
-def untrained_twins(specs: Sequence[Spec], seed: int) -> Iterator[Spec]:
-    """For every shape of a taught network of which no untrained one is there: that one."""
-    there = [spec for spec in specs if spec.teaching == "none" and not spec.baseline.startswith("noise")]
-    for spec in (spec for spec in specs if spec.teaching != "none"):
-        stem = spec.architecture.partition(".")[0]
-        twin = Spec(
-            f"random:{spec.name}" + (f"#{seed}" if seed else ""),
-            stem,
-            spec.preprocessing,
-            f"{BASELINES['random']} {stem}",
-            "none",
-            options=spec.options,
-            size=spec.size,
-            baseline="random",
-            seed=seed,
-        )
-        if not any(other.shape == twin.shape for other in there):
-            titles = {other.title for other in (*specs, *there)}
-            twin = twin if twin.title not in titles else replace(twin, title=f"{BASELINES['random']} {spec.title}")
-            there.append(twin)
-            yield twin
-
-
 def load_model(model: Named, *, device: str | torch.device | None = None, **options: Any) -> Backbone:
     """Load a model: `load_model("zoo/dino").trace(images, observers)`. options: as `resolve` has them."""
     return resolve(model, **options).load(device)
-
-
-def distinct(specs: list[Spec]) -> Iterator[Spec]:
-    """The same specs with titles that tell them apart; the same model given twice counts once."""
-    seen: dict[str, str] = {}
-    for spec in specs:
-        if spec.title in seen:
-            if seen[spec.title] == spec.digest:
-                continue
-            raise VitscopeError(f"two different models are called '{spec.title}': give one a title of its own")
-        seen[spec.title] = spec.digest
-        yield spec

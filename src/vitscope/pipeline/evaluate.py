@@ -21,7 +21,8 @@ from vitscope.core.provenance import versions
 from vitscope.core.results import SCHEMA, Coverage, Results
 from vitscope.data.dataset import Dataset
 from vitscope.data.openers import open_dataset
-from vitscope.models.spec import Named, Spec, distinct, resolve
+from vitscope.models.several import distinct
+from vitscope.models.spec import Named, Spec, resolve
 from vitscope.pipeline.engines import Engine, Local
 from vitscope.pipeline.found import StoredFound
 from vitscope.pipeline.plan import Plan, Schedule, Task, make_plan
@@ -165,6 +166,8 @@ def join(plan: Plan, store: Store, schedule: Schedule, done: dict[int, Outcome],
         _add_notes(results, [note.replace("{model}", title) for note in outcome.notes])
         results.provenance.append(provenance(plan, task, outcome))
     results.table = pl.concat([results.table, *tables]) if tables else results.table
+    for spec in plan.models:
+        _add_notes(results, spec.notes)
     for dataset in plan.datasets:
         _add_notes(results, dataset.notes)
     results.coverage = coverage(plan, done)

@@ -14,11 +14,13 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from vitscope.core.analysis import Analysis
 from vitscope.core.errors import BadData, VitscopeError, shorten
 from vitscope.core.reading import read_toml, user_path
+from vitscope.core.teachings import TEACHINGS
 from vitscope.data.dataset import Dataset
 from vitscope.data.official import official
 from vitscope.data.openers import OPENERS
 from vitscope.models.card import Pixels, renamed, shown_text
-from vitscope.models.spec import Spec, distinct, resolve, untrained_twins
+from vitscope.models.several import distinct, untrained_twins
+from vitscope.models.spec import Spec, resolve
 from vitscope.pipeline.registry import ANALYSES, default_analyses, in_protocols
 
 KINDS = tuple(OPENERS)
@@ -35,15 +37,18 @@ class Strict(BaseModel):
 
 
 class ModelEntry(Strict):
-    """One model: a name (or a model card), or a weights file with its architecture."""
+    """One model: a name (or a model card), or weights: a file, or a folder that `save_pretrained` wrote."""
 
     name: str = Field(
         min_length=1, description="A name from `vitscope models`, a timm name, random:NAME, or a .toml card"
     )
     title: Title | None = Field(None, description="What figures and tables call it")
-    weights: Path | None = Field(None, description="A weights file, instead of the weights that belong to the name")
-    arch: str | None = Field(None, description="timm architecture of the weights file")
-    teaching: str | None = Field(None, description="fs clip dino moco mae beit none other")
+    weights: Path | None = Field(
+        None, description="A weights file or a save_pretrained folder, instead of what belongs to the name"
+    )
+    arch: str | None = Field(None, description="timm architecture of the weights file, if its tensors leave a choice")
+    ignore_keys: tuple[Title, ...] = Field((), description="Patterns of keys that are not part of the network")
+    teaching: str | None = Field(None, description=" ".join(TEACHINGS))
     size: Pixels | tuple[Pixels, Pixels] | None = Field(
         None, description="Input size in pixels, if not the model's own"
     )
@@ -61,14 +66,11 @@ class ModelEntry(Strict):
         return renamed(values, "architecture", "arch")
 
     @model_validator(mode="after")
-    def _file_needs_architecture(self) -> ModelEntry:
+    def _series_and_step(self) -> ModelEntry:
         if self.series is not None and "*" in self.series and (self.weights is not None or self.step is not None):
             raise ValueError("a series of files has its weights and steps from them: leave out weights and step")
         if self.series is not None and "*" not in self.series and self.step is None:
             raise ValueError("a model of a series needs its step: add step = 1000, or give a pattern with a *")
-        files = self.series is not None and "*" in self.series and not self.series.endswith(".toml")
-        if (self.weights is not None or files) and self.arch is None:
-            raise ValueError('a weights file needs its architecture: add arch = "vit_small_patch16_224" or the like')
         return self
 
     def checkpoints(self, base: Path) -> list[ModelEntry]:
@@ -105,7 +107,7 @@ class ModelEntry(Strict):
     def resolve(self, seed: int, root: Path | None = None, *, download: bool = False) -> Spec:
         source = self.weights if self.weights is not None else self.name
         title = self.title or (self.name if self.weights is not None else None)
-        found: dict[str, Any] = {"seed": seed, "root": root, "download": download}
+        found: dict[str, Any] = {"seed": seed, "root": root, "download": download, "ignore_keys": self.ignore_keys}
         return resolve(source, arch=self.arch, size=self.size, title=title, teaching=self.teaching, **found)
 
 

@@ -16,8 +16,8 @@ from vitscope import _torchvision as _torchvision  # must come before anything i
 from vitscope.models.checkpoints.converted import Converted, Hints
 from vitscope.models.checkpoints.formats import convert
 from vitscope.models.checkpoints.load import LoadReport, check_checkpoint, load_checkpoint
-from vitscope.models.checkpoints.propose import propose_architecture
-from vitscope.models.checkpoints.read import read_checkpoint
+from vitscope.models.checkpoints.propose import doubt, propose_architecture
+from vitscope.models.checkpoints.read import files_of, read_checkpoint
 from vitscope.models.checkpoints.shape import Shape, shape_of
 
 __all__ = [
@@ -27,6 +27,8 @@ __all__ = [
     "Shape",
     "check_checkpoint",
     "convert",
+    "doubt",
+    "files_of",
     "load_checkpoint",
     "propose_architecture",
     "read_checkpoint",

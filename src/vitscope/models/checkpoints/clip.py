@@ -5,7 +5,7 @@ open_clip's timm towers (`visual.trunk.`) are already in timm's names.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from vitscope.core.errors import BadCheckpoint
 from vitscope.models.checkpoints.converted import Hints
@@ -71,15 +71,30 @@ def convert(parts: Parts) -> Hints:
         parts.drop("the text tower", *TEXT)
     parts.enter(prefix)
     parts.drop("the projection to the space shared with text", r"proj$")
-    parts.keep("cls_token", parts.take(ANCHOR).reshape(1, 1, -1))
-    parts.rename(RULES)
-    parts.keep("pos_embed", parts.take("pos_embed").unsqueeze(0))
-    parts.keep_matching(r".*")
+    keep_embeddings(parts, RULES)
     width = int(parts.state["patch_embed.proj.weight"].shape[0])
     if original:
         # OpenAI's model code: heads of width 64, and QuickGELU.
         return Hints(heads=width // 64 if width % 64 == 0 else None, activation="quick_gelu")
     return Hints(note=ACTIVATION_NOTE)
+
+
+def keep_embeddings(parts: Parts, rules: Sequence[tuple[str, str]]) -> None:
+    """Everything that is left, with the class token (1, 1, D) and the positions (1, 1 + N, D) as timm has them."""
+    parts.keep("cls_token", parts.take(ANCHOR).reshape(1, 1, -1))
+    parts.rename(rules)
+    parts.keep("pos_embed", parts.take("pos_embed").unsqueeze(0))
+    parts.keep_matching(r".*")
+
+
+def keep_pooling(parts: Parts, stacked: str) -> None:
+    """Attention pooling: torch stacks query, key and value; timm keeps the query apart."""
+    for kind in ("weight", "bias"):
+        if f"{stacked}_{kind}" in parts.left:
+            tensor = parts.take(f"{stacked}_{kind}")
+            width = tensor.shape[0] // 3
+            parts.keep(f"attn_pool.q.{kind}", tensor[:width])
+            parts.keep(f"attn_pool.kv.{kind}", tensor[width:])
 
 
 def family(parts: Parts) -> str:

@@ -22,8 +22,8 @@ class Hints:
 class Converted:
     """A checkpoint in the names of the timm architecture of its family.
 
-    family: vit, deit, dino, ibot, dinov2, moco, mae, beit, clip, siglip, ijepa or augreg. Files that differ in nothing
-    but how they were trained (a DINO backbone, an MAE encoder, a supervised ViT) have the same keys and are all `vit`.
+    family: as `models/families.py` knows them, or vit, deit, ibot or augreg. Files that differ in nothing but how they
+    were trained (a DINO backbone, an MAE encoder, a supervised ViT) have the same keys and are all `vit`.
     dropped: the file's keys that are knowingly not used -> the reason.
     """
 

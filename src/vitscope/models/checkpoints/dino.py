@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from vitscope.models.checkpoints import dinov2, vit
+from vitscope.models.checkpoints import dinov2, dinov3, vit
 from vitscope.models.checkpoints.converted import Hints
 from vitscope.models.checkpoints.parts import Parts
 
@@ -23,11 +23,14 @@ def recognises(keys: Collection[str]) -> bool:
 def convert(parts: Parts) -> Hints:
     parts.drop("the projection head that only self-distillation needs", *HEADS)
     parts.enter(PREFIX)
-    found: Hints = (dinov2 if dinov2.recognises(parts.left) else vit).convert(parts)
+    inner = next((form for form in (dinov3, dinov2) if form.recognises(parts.left)), vit)
+    found: Hints = inner.convert(parts)
     return found
 
 
 def family(parts: Parts) -> str:
+    if any(key.endswith("rope_embed.periods") for key in parts.dropped):
+        return "dinov3"
     if any(key.endswith("mask_token") for key in parts.dropped):
         return "dinov2"
     return "ibot" if vit.family(parts) == "ibot" else "dino"

@@ -45,17 +45,22 @@ def fit(converted: Converted, module: nn.Module) -> Fitted:
     _check_heads(converted, module, name)
     _check_activation(converted, module, name)
     state = _with_synonyms(converted.state, wanted)
-    dropped = {
-        key: "attention pooling, which the architecture does not have"
-        for key in state
-        if key.startswith("attn_pool.") and key not in wanted
-    }
+    dropped = {key: why for key in state.keys() - wanted.keys() if (why := _needless(key, state[key]))}
     state = {key: value for key, value in state.items() if key not in dropped}
     _check_names(converted, state, wanted, name)
     resampled = _resample(state, module)
     _check_shapes(state, wanted, name)
     _check_finite(state)
     return Fitted(state, dropped, resampled)
+
+
+def _needless(key: str, value: Tensor) -> str:
+    """Why a tensor for which the architecture has no place changes nothing that is studied; nothing if it may."""
+    if key.startswith("attn_pool."):
+        return "attention pooling, which the architecture does not have"
+    if key.endswith((".attn.q_bias", ".attn.v_bias")) and not value.is_meta and not value.any():
+        return "a bias of zero, which the architecture leaves out"
+    return ""
 
 
 def architecture_name(module: nn.Module) -> str:
@@ -113,7 +118,9 @@ def _check_names(converted: Converted, state: Mapping[str, Tensor], wanted: Mapp
     if surplus or missing:
         complaints = [f"{name} has no place for {len(surplus)} of its keys ({some(surplus)})"] if surplus else []
         complaints += [f"it lacks {len(missing)} that {name} needs ({some(missing)})"] if missing else []
-        raise BadCheckpoint(" and ".join(complaints) + (_try(converted, name) or "; use the architecture of the file"))
+        heads = ", or leave out with --ignore-keys what is not part of the network" if not missing else ""
+        remedy = _try(converted, name) or "; use the architecture of the file"
+        raise BadCheckpoint(" and ".join(complaints) + remedy + heads)
 
 
 def _resample(state: dict[str, Tensor], module: nn.Module) -> dict[str, str]:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from vitscope.core.errors import BadCheckpoint
 from vitscope.models.checkpoints import (
+    aimv2,
     augreg,
     beit,
     clip,
     dino,
     dinov2,
+    dinov3,
+    eva02,
     huggingface,
     huggingface_pairs,
     mae,
     moco,
+    pe,
     vit,
 )
 from vitscope.models.checkpoints.converted import Converted, Hints
@@ -34,12 +38,18 @@ class Format(Protocol):
     def family(self, parts: Parts) -> str: ...
 
 
-FORMATS: tuple[Format, ...] = (moco, dino, clip, huggingface_pairs, huggingface, mae, beit, dinov2, augreg, vit)
+FORMATS: tuple[Format, ...] = (
+    *(moco, dino, pe, clip, aimv2, huggingface_pairs, dinov3, huggingface),
+    *(mae, beit, eva02, dinov2, augreg, vit),
+)
 
 
-def convert(raw: Mapping[str, Any]) -> Converted:
-    """What a file holds (see `read_checkpoint`) as a timm state dict; BadCheckpoint names what has no place."""
-    state, outside, place = unwrap(raw)
+def convert(raw: Mapping[str, Any], ignore: Sequence[str] = ()) -> Converted:
+    """What a file holds (see `read_checkpoint`) as a timm state dict; BadCheckpoint names what has no place.
+
+    ignore: patterns (`head2.*`) of keys to leave out before anything is recognised.
+    """
+    state, outside, place = unwrap(raw, ignore)
     parts = Parts(state)
     format_ = next((f for f in FORMATS if f.recognises(parts.left)), None)
     if format_ is None:

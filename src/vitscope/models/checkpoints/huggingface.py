@@ -1,4 +1,4 @@
-"""Hugging Face's ViT, DeiT, ViTMAE, Beit and Dinov2 (with and without registers), alone or inside a task model.
+"""Hugging Face's ViT, DeiT, ViTMAE, I-JEPA, Beit and Dinov2 (with and without registers), alone or inside a task model.
 
 Both sets of names are known: those of the published files (`encoder.layer.0.attention.attention.query`) and those
 that recent versions of the library use in memory (`layers.0.attention.q_proj`).
@@ -112,4 +112,6 @@ def family(parts: Parts) -> str:
         return "dinov2"
     if any(re.match(r"decoder\.", key) for key in parts.dropped):
         return "mae"
+    if "cls_token" not in names:
+        return "ijepa"
     return "deit" if "dist_token" in names else "vit"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from vitscope.core.errors import BadCheckpoint
-from vitscope.models.checkpoints.clip import ACTIVATION_NOTE
+from vitscope.models.checkpoints.clip import ACTIVATION_NOTE, keep_pooling
 from vitscope.models.checkpoints.converted import Hints
 from vitscope.models.checkpoints.huggingface import fuse_attention
 from vitscope.models.checkpoints.parts import Parts
@@ -46,28 +46,18 @@ def convert(parts: Parts) -> Hints:
     parts.drop("an index that follows from the grid", r"embeddings\.position_ids$")
     if parts.left[ANCHOR].ndim != 4:
         raise BadCheckpoint(
-            "its patches are embedded by a linear layer (a NaFlex model), which has no timm counterpart here"
+            "its patches are embedded by a linear layer: it is a NaFlex model, for images of any shape, and only those "
+            "of a fixed input size are covered; use one, such as siglip2-b16"
         )
     paired = "embeddings.class_embedding" in parts.left
     if paired:
         parts.keep("cls_token", parts.take("embeddings.class_embedding").reshape(1, 1, -1))
     parts.keep("pos_embed", parts.take("embeddings.position_embedding.weight").unsqueeze(0))
-    _split_pool(parts)
+    keep_pooling(parts, "head.attention.in_proj")
     parts.rename(RULES)
     fuse_attention(parts, ("q", "k", "v"))
     parts.keep_matching(*KNOWN)
     return Hints(note=ACTIVATION_NOTE) if paired else Hints()
-
-
-def _split_pool(parts: Parts) -> None:
-    """SigLIP's attention pooling: torch stacks query, key and value; timm keeps the query apart."""
-    for kind in ("weight", "bias"):
-        key = f"head.attention.in_proj_{kind}"
-        if key in parts.left:
-            stacked = parts.take(key)
-            width = stacked.shape[0] // 3
-            parts.keep(f"attn_pool.q.{kind}", stacked[:width])
-            parts.keep(f"attn_pool.kv.{kind}", stacked[width:])
 
 
 def family(parts: Parts) -> str:

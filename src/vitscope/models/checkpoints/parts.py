@@ -91,5 +91,5 @@ class Parts:
         if self.left:
             raise BadCheckpoint(
                 f"{len(self.left)} keys are unknown: {some(self._prefix + key for key in self.left)}; "
-                "remove them if they are not part of the image network"
+                "leave them out with --ignore-keys if they are not part of the image network"
             )

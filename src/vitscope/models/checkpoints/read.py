@@ -36,7 +36,7 @@ def read_checkpoint(path: Path) -> Mapping[str, Any]:
         start = _first_bytes(path)
         return _read(path, start)
     except FileNotFoundError as error:
-        raise MissingWeights(f"there is no weights file {path}: check the name") from error
+        raise MissingWeights(f"there is no weights file {error.filename or path}: check the name") from error
     except OSError as error:
         raise BadCheckpoint(f"cannot read {path}: {error.strerror or error}") from error
 
@@ -45,6 +45,9 @@ def _read(path: Path, start: bytes) -> Mapping[str, Any]:
     text = start.lstrip().lower()
     if not start:
         raise BadCheckpoint(f"{path} is empty: download it again")
+    # Before all others: the length that it begins with may look like the first byte of a pickle.
+    if start[8:9] == b"{" and int.from_bytes(start[:8], "little") <= LARGEST_HEADER:
+        return _read_safetensors(path)
     if text.startswith((b"<!doctype", b"<html", b"<?xml", b"<head")):
         raise BadCheckpoint(f"{path} is a web page, not weights: the download failed; fetch the file itself again")
     if text.startswith(b"version https://git-lfs"):
@@ -55,8 +58,6 @@ def _read(path: Path, start: bytes) -> Mapping[str, Any]:
         return _read_zip(path)
     if start.startswith(b"\x80"):
         return _state(path, read_pickled(path, mmap=False))
-    if start[8:9] == b"{" and int.from_bytes(start[:8], "little") <= LARGEST_HEADER:
-        return _read_safetensors(path)
     raise BadCheckpoint(f"{path} is not a weights file in a format known here: give a .safetensors or PyTorch file")
 
 
@@ -99,31 +100,38 @@ def _read_zip(path: Path) -> Mapping[str, Any]:
 
 def _read_shards(path: Path) -> Mapping[str, Any]:
     """The parts of a sharded Hugging Face checkpoint, all beside their index."""
-    if path.stat().st_size > LARGEST_INDEX:
-        raise BadCheckpoint(f"{path} is not a weights file: give a .safetensors or PyTorch file")
-    try:
-        places = json.loads(path.read_text(encoding="utf-8"))["weight_map"]
-        files = sorted(set(places.values()))
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
-        raise BadCheckpoint(
-            f"{path} is a JSON file without an index of weights: give the weights file itself"
-        ) from error
-    if strange := [
-        name
-        for name in files
-        if not isinstance(name, str) or name != Path(name).name or name in ("", "..") or path_problem(name)
-    ]:
-        raise BadCheckpoint(f"{path} names a part outside its own folder ({shorten(strange[0], 60)}), which is refused")
+    parts = _parts(path)
     state: dict[str, Any] = {}
-    for name in files:
-        part = path.with_name(name)
+    for part in sorted(set(parts.values())):
         start = _first_bytes(part)
         if start.lstrip().startswith(b"{"):
             raise BadCheckpoint(f"{part} is an index, but {path} needs it as a part: download the parts again")
         state.update(_read(part, start))
-    if missing := places.keys() - state.keys():
+    if missing := parts.keys() - state.keys():
         raise BadCheckpoint(f"{path} promises {len(missing)} tensors that its parts lack: download the parts again")
     return state
+
+
+def files_of(path: Path) -> list[Path]:
+    """Everything that decides what a weights file holds: itself, and the parts that an index names."""
+    index = _first_bytes(path).lstrip().startswith(b"{")
+    return [path, *sorted(set(_parts(path).values()))] if index else [path]
+
+
+def _parts(path: Path) -> dict[str, Path]:
+    """Of an index: the name of each tensor -> the file that holds it, beside the index."""
+    if path.stat().st_size > LARGEST_INDEX:
+        raise BadCheckpoint(f"{path} is not a weights file: give a .safetensors or PyTorch file")
+    try:
+        places = json.loads(path.read_text(encoding="utf-8"))["weight_map"].items()
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
+        raise BadCheckpoint(
+            f"{path} is a JSON file without an index of weights: give the weights file itself"
+        ) from error
+    for _, name in places:
+        if not isinstance(name, str) or name != Path(name).name or name in ("", "..") or path_problem(name):
+            raise BadCheckpoint(f"{path} names a part outside its own folder ({shorten(name, 60)}), which is refused")
+    return {key: path.with_name(name) for key, name in places}
 
 
 def _state(path: Path, value: Any) -> Mapping[str, Any]:

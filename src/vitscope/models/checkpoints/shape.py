@@ -82,7 +82,7 @@ def shape_of(state: Mapping[str, Tensor]) -> Shape:
     side = 0 if table is None or table.ndim != 2 else isqrt(max(table.shape[0] - 3, 0))
     position = state.get("pos_embed")
     registers = state.get("reg_token")
-    hidden = state.get("blocks.0.mlp.fc1.weight")
+    hidden = state.get("blocks.0.mlp.fc1.weight", state.get("blocks.0.mlp.fc1_g.weight"))
     return Shape(
         depth=max(blocks) + 1,
         width=int(stem.shape[0]),

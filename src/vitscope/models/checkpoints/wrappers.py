@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 import torch
@@ -46,18 +47,21 @@ TRAINING_STATE = (
     "callbacks",
     "loops",
 )
+IGNORED = "left out as it was asked for:"
 DEEPEST = 4  # nested holders, such as {"model": {"module": {...}}}
 
 
-def unwrap(raw: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, str], str]:
+def unwrap(raw: Mapping[str, Any], ignore: Sequence[str] = ()) -> tuple[dict[str, Tensor], dict[str, str], str]:
     """The state dict in a checkpoint, what else the checkpoint held (key -> why not used), and where it was found.
 
     The place is the path of holders, such as "teacher" or "model.module"; "" if the file is a bare state dict.
+    ignore: patterns of keys that somebody knows not to belong to the network.
     """
     dropped: dict[str, str] = {}
     place: list[str] = []
     current: Mapping[str, Any] = raw
     for _ in range(DEEPEST):
+        current = _without(current, ignore, place, dropped)
         holder = next((h for h in HOLDERS if isinstance(current.get(h), Mapping)), None)
         if holder is None:
             break
@@ -67,6 +71,16 @@ def unwrap(raw: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, str], s
         place.append(holder)
         current = current[holder]
     return _tensors(current), dropped, ".".join(place)
+
+
+def _without(
+    entries: Mapping[str, Any], ignore: Sequence[str], place: Sequence[str], dropped: dict[str, str]
+) -> Mapping[str, Any]:
+    for pattern in ignore:
+        named = {key for key in entries if isinstance(key, str) and fnmatchcase(key, pattern)}
+        dropped |= {".".join([*place, key]): f"{IGNORED} {pattern}" for key in named}
+        entries = {key: value for key, value in entries.items() if key not in named}
+    return entries
 
 
 def _reason(key: Any, value: Any, holder: str) -> str:
