@@ -61,7 +61,7 @@ LOW_CONTRAST = """() => {
 TOO_WIDE = """() => [...document.querySelectorAll("main *, header *, .bar")].filter((element) => {
   const box = element.getBoundingClientRect();
   if (!box.width || box.right <= innerWidth + 1) return false;
-  for (let e = element; e && e !== document.body; e = e.parentElement)
+  for (let e = element.parentElement; e && e !== document.body; e = e.parentElement)
     if (getComputedStyle(e).overflowX !== "visible") return false;
   return true;
 }).map((element) => `${element.tagName}.${element.getAttribute("class")}`)"""

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from vitscope.core.files import file_names
 from vitscope.core.results import Results
-from vitscope.core.teachings import teaching
 from vitscope.report.attention_figures import models_of
 from vitscope.report.features_heatmaps import headline, short
+from vitscope.report.looks import text_colour
 from vitscope.report.style import HEAT, INK, SEQUENTIAL, save_figure, styled
 
 COLUMNS = 7  # layers in one mosaic, the last among them
@@ -91,7 +91,7 @@ def models_mosaic(colours: Mapping[str, Tensor], image: Tensor, teachings: Mappi
             panel.set_title(f"{layer + 1}", fontsize=7, fontweight="normal", loc="center", pad=2)
         for panel in row[1 + len(layers) :]:
             panel.set_visible(False)
-        colour = teaching(teachings[title]).colour
+        colour = text_colour(teachings[title])
         row[0].set_ylabel(short(title), color=colour, fontsize=8, rotation=0, ha="right", va="center", labelpad=6)
     headline(figure, "One image as models see it", f"number: layer; {NOTE}")
     return figure
