@@ -20,7 +20,7 @@ from vitscope.core.files import file_names
 from vitscope.core.results import Results
 from vitscope.report.attention_mosaic import Mosaic
 from vitscope.report.looks import ModelStyle, model_styles
-from vitscope.report.style import FAINT, HEAT, INK, SEQUENTIAL, save_figure, styled
+from vitscope.report.style import FAINT, FORMATS, HEAT, INK, SEQUENTIAL, save_figure, styled
 
 KIND_COLOURS = {  # none of them is the colour of a teaching: they mean kinds of heads, as frames and squares
     "cls-bound": "#2f3136",
@@ -35,7 +35,7 @@ KIND_COLOURS = {  # none of them is the colour of a teaching: they mean kinds of
 SALIENCY = {"saliency_best_head": "IoU with object masks", "saliency_ap_best_head": "average precision"}
 
 
-def draw_attention(results: Results, folder: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+def draw_attention(results: Results, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Write every figure of the attention study that the results allow; returns the files."""
     figures: dict[str, Figure] = {}
     table = results.table

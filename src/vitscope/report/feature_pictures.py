@@ -17,7 +17,7 @@ from vitscope.core.results import Results
 from vitscope.report.attention_figures import models_of
 from vitscope.report.features_heatmaps import headline, short
 from vitscope.report.looks import text_colour
-from vitscope.report.style import HEAT, INK, SEQUENTIAL, save_figure, styled
+from vitscope.report.style import FORMATS, HEAT, INK, SEQUENTIAL, save_figure, styled
 
 COLUMNS = 7  # layers in one mosaic, the last among them
 TILE = 0.95  # inches
@@ -58,7 +58,7 @@ def pca_pictures(results: Results) -> Iterator[PcaPicture]:
         yield PcaPicture(f"pca-{name}", title, title, figure)
 
 
-def draw_pictures(results: Results, folder: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+def draw_pictures(results: Results, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
     with styled():
         return [p for one in pca_pictures(results) for p in save_figure(one.figure, folder, one.name, formats=formats)]
 

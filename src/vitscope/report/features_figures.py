@@ -26,7 +26,7 @@ from vitscope.report.features_heatmaps import (
     similarity_figure,
 )
 from vitscope.report.looks import text_colour
-from vitscope.report.style import FAINT, INK, save_figure, styled
+from vitscope.report.style import FAINT, FORMATS, INK, save_figure, styled
 
 # Each is as far as can be (CIEDE2000) from those before it; none is the colour of a teaching: they mean classes here.
 CLASS_COLOURS = (
@@ -38,7 +38,7 @@ NAMES = ("cka-models", *(f"cka-depth-{kind}" for kind in TOKEN_TITLES), "similar
          "dimensions", "projections")  # fmt: skip
 
 
-def draw_features(results: Results, folder: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+def draw_features(results: Results, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Write every figure of the feature study that the results allow; returns the files."""
     table, maps, figures = results.table, results.maps, dict[str, Figure]()
     measures = set(table["measure"])

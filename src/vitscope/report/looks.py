@@ -63,7 +63,7 @@ def model_styles(models: Sequence[tuple[str, str]]) -> dict[str, ModelStyle]:
     """
     places = _series(models)
     unknown: dict[str, int] = {}  # models and series of which nothing is known
-    turns: dict[str, int] = {}  # how many of a teaching were there before
+    turns: dict[str, dict[str, int]] = {}  # the same of each teaching: as many as there were before
     styles = {}
     for title, key in models:
         how = teaching(key)
@@ -73,14 +73,14 @@ def model_styles(models: Sequence[tuple[str, str]]) -> dict[str, ModelStyle]:
             colour, marker = OWN[turn % len(OWN)], list(MARKERS)[turn % len(MARKERS)]
             shape, shade, turn = MARKERS[marker], 1.0, turn // len(OWN)
         else:
-            turn = turns.get(how.key, 0)
-            turns[how.key] = turn + (at is None)
+            mine = turns.setdefault(how.key, {})
+            turn = mine.setdefault(series or title, len(mine))
             colour, marker, shape = how.colour, how.marker, how.shape
             shade = 1.0 if how.key == "none" else SHADES[turn % len(SHADES)]
         if at is None:
             tones = on_paper(colour, shade), on_dark(colour, 1 / shade)
         else:
-            turn, tones = 0, (toned(colour, _between(*RAMP, at)), toned(colour, _between(*DARK_RAMP, at)))
+            tones = toned(colour, _between(*RAMP, at)), toned(colour, _between(*DARK_RAMP, at))
         line, dash = LINES[turn % len(LINES)]
         filled = (turn + turn // len(LINES)) % 2 == 0  # eight of a teaching before two look alike
         styles[title] = ModelStyle(title, *tones, marker, shape, line, dash, filled, series, step)

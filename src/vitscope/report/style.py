@@ -1,4 +1,4 @@
-"""How every figure looks: one type, one set of colours, room for labels; saved as PNG and SVG together."""
+"""How every figure looks: one type, one set of colours, room for labels; saved as PNG, SVG and PDF together."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ SEQUENTIAL = matplotlib.colors.LinearSegmentedColormap.from_list(
 HEAT = matplotlib.colors.LinearSegmentedColormap.from_list(
     "vitscope-heat", ["#fff9ec", "#fbd9a4", "#f39a5f", "#d4485f", "#8c2a6b", "#2c1648"]
 )
+FORMATS = ("png", "svg", "pdf")
 PADDING = 0.12  # inches around a figure
 
 _SETTINGS: Any = {
@@ -64,7 +65,7 @@ def styled() -> Iterator[None]:
         yield
 
 
-def save_figure(figure: Figure, folder: Path, name: str, *, formats: Iterable[str] = ("png", "svg")) -> list[Path]:
+def save_figure(figure: Figure, folder: Path, name: str, *, formats: Iterable[str] = FORMATS) -> list[Path]:
     """Write the figure in every format, atomically; the same figure gives the same bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     figure.draw_without_rendering()  # lays everything out, once for all formats

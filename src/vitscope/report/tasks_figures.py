@@ -18,14 +18,14 @@ from vitscope.pipeline.advice import advise
 from vitscope.pipeline.best_layers import BestLayers, Cell, Column, rows_of_task
 from vitscope.report.attention_figures import models_of, place_legend
 from vitscope.report.looks import ModelStyle, model_styles
-from vitscope.report.style import FAINT, INK, save_figure, styled
+from vitscope.report.style import FAINT, FORMATS, INK, save_figure, styled
 from vitscope.report.table_formats import interval, of_paper, score
 from vitscope.report.tasks_pictures import answer_pictures
 
 SHADE = "#e9eef2"
 
 
-def draw_tasks(results: Results, folder: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+def draw_tasks(results: Results, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Write every figure that the results allow; returns the files. Images of answers are PNGs."""
     table, _ = advise(results)
     written: list[Path] = []

@@ -14,7 +14,7 @@ from vitscope.report.attention_figures import models_of
 from vitscope.report.features_curves import Panel, curves
 from vitscope.report.features_heatmaps import headline, short
 from vitscope.report.looks import text_colour
-from vitscope.report.style import HEAT, save_figure, styled
+from vitscope.report.style import FORMATS, HEAT, save_figure, styled
 
 LOGARITHMIC = {"sink_ratio", "norm_spread", "token_norm"}
 FIGURES: dict[str, tuple[str, str, tuple[Panel, ...]]] = {
@@ -59,7 +59,7 @@ FIGURES: dict[str, tuple[str, str, tuple[Panel, ...]]] = {
 }
 
 
-def draw_tokens(results: Results, folder: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+def draw_tokens(results: Results, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Write every figure of tokens that the results allow; returns the files."""
     figures: dict[str, Figure] = {}
     with styled():

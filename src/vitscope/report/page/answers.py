@@ -49,5 +49,6 @@ def growing_picture(results: Results) -> str:
 
 def _uri(figure: Figure, dpi: float) -> str:
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="webp", dpi=dpi, bbox_inches="tight", pad_inches=0.1, pil_kwargs={"quality": 82, "method": 4})
+    options = {"quality": 82, "method": 4}
+    figure.savefig(buffer, format="webp", dpi=dpi, bbox_inches="tight", pad_inches=0.1, pil_kwargs=options)
     return f"data:image/webp;base64,{base64.b64encode(buffer.getvalue()).decode()}"
