@@ -70,7 +70,7 @@ class Question:
     @property
     def share(self) -> float:
         """Of right answers, over all models."""
-        return float(np.mean([good for reply in self.replies for good in reply.right] or [0.0]))
+        return float(np.mean([float(good) for reply in self.replies for good in reply.right] or [0.0]))
 
 
 Kept = Callable[[str, str], torch.Tensor | None]  # (model, name) -> what a task kept to be looked at

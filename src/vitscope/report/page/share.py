@@ -8,8 +8,9 @@ from urllib.parse import quote
 
 from matplotlib.figure import Figure
 
+from vitscope.report.looks import PAPER
 from vitscope.report.page.payload import Page
-from vitscope.report.style import FAINT, INK, PAPER, styled
+from vitscope.report.style import FAINT, INK, styled
 
 PANELS = 3
 ICON = "data:image/svg+xml," + quote(

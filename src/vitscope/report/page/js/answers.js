@@ -19,7 +19,12 @@ function answersFigure() {
   const build = () => {
     const answers = offered();
     const name = answers[0].kind === "video" ? "Video" : "Question";
-    const which = picker(name, answers.map((answer) => [answer.which, answer.which]), show, 8);
+    const which = picker(
+      name,
+      answers.map((answer) => [answer.which, answer.which]),
+      show,
+      8,
+    );
     if (state.which) state.which.element.replaceWith(which.element);
     else find(".pickers", figure).append(which.element);
     state.which = which;

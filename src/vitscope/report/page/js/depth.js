@@ -49,23 +49,23 @@ function depthFigure() {
     const [down, across] = [models[state.a].title, models[state.b].title];
     state.matrix = matrix;
     state.map = {
-        label: `Similarity of layers: ${down} (rows) with ${across} (columns)`,
-        text: false,
-        gap: 0,
-        left: 30,
-        top: 24,
-        rows: siteTicks(state.a, matrix.rows),
-        columns: siteTicks(state.b, matrix.columns),
-        value: matrix.value,
-        shown: () => true,
-        describe: (i, j) => [
-          html("b", {}, matrix.value(i, j) === null ? "no similarity" : `CKA ${matrix.value(i, j).toFixed(2)}`),
-          html("br"),
-          `${down}, ${siteName(state.a, i, matrix.rows)}`,
-          html("br"),
-          `${across}, ${siteName(state.b, j, matrix.columns)}`,
-        ],
-      };
+      label: `Similarity of layers: ${down} (rows) with ${across} (columns)`,
+      text: false,
+      gap: 0,
+      left: 30,
+      top: 24,
+      rows: siteTicks(state.a, matrix.rows),
+      columns: siteTicks(state.b, matrix.columns),
+      value: matrix.value,
+      shown: () => true,
+      describe: (i, j) => [
+        html("b", {}, matrix.value(i, j) === null ? "no similarity" : `CKA ${matrix.value(i, j).toFixed(2)}`),
+        html("br"),
+        `${down}, ${siteName(state.a, i, matrix.rows)}`,
+        html("br"),
+        `${across}, ${siteName(state.b, j, matrix.columns)}`,
+      ],
+    };
     drawHeat(area, state.map, Math.min(host.clientWidth, 520), 22);
     const where = matrix.rows > models[state.a].depth ? "goes into attention and into the MLP of" : "leaves";
     const sides = `Down: layers of ${down}. Across: layers of ${across}.`;

@@ -111,5 +111,8 @@ function pairRows(matrix) {
       return [model.title, other.title, dataset, measure, tokens, protocol, value[i][j], low[i][j], high[i][j], n];
     }),
   );
-  return [["model", "other_model", "dataset", "measure", "variant", "protocol", "value", "ci_low", "ci_high", "n"], ...rows];
+  return [
+    ["model", "other_model", "dataset", "measure", "variant", "protocol", "value", "ci_low", "ci_high", "n"],
+    ...rows,
+  ];
 }

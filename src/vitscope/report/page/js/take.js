@@ -1,7 +1,18 @@
 // Taking a chart along: as SVG or PNG for a paper, its rows as CSV for everything else.
 
 const WIDTH = 720; // of a chart that is taken along, whatever the window
-const INLINED = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "opacity", "font-family", "font-size", "font-weight", "text-anchor"];
+const INLINED = [
+  "fill",
+  "stroke",
+  "stroke-width",
+  "stroke-dasharray",
+  "stroke-linejoin",
+  "opacity",
+  "font-family",
+  "font-size",
+  "font-weight",
+  "text-anchor",
+];
 
 /**
  * Buttons below `host`. what: {name, draw(host)?, canvases()?, rows()?}. draw: draws the chart as SVG into an element;
@@ -9,7 +20,12 @@ const INLINED = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-l
  */
 function takeAway(host, what) {
   const name = () => (typeof what.name === "function" ? what.name() : what.name);
-  const file = () => name().normalize("NFKD").replace(/[^A-Za-z0-9]+/g, "-").replace(/^-|-$/g, "").toLowerCase() || "chart";
+  const file = () =>
+    name()
+      .normalize("NFKD")
+      .replace(/[^A-Za-z0-9]+/g, "-")
+      .replace(/^-|-$/g, "")
+      .toLowerCase() || "chart";
   const offers = [];
   if (what.draw) offers.push(["SVG", () => svgBlob(svgText(what.draw, name()))]);
   if (what.draw) offers.push(["PNG", () => svgAsPng(svgText(what.draw, name()))]);
@@ -94,27 +110,42 @@ function csv(rows) {
   return `${rows.map((row) => row.map(cell).join(",")).join("\n")}\n`;
 }
 
-const COLUMNS = ["model", "dataset", "layer", "head", "measure", "variant", "protocol", "value", "ci_low", "ci_high", "n"];
+const COLUMNS = [
+  "model",
+  "dataset",
+  "layer",
+  "head",
+  "measure",
+  "variant",
+  "protocol",
+  "value",
+  "ci_low",
+  "ci_high",
+  "n",
+];
 
 /** The rows of the tidy table that series of a chart show. */
 function seriesRows(series, about = {}) {
-  const rows = series.filter((one) => visible(one.model)).flatMap((one) => {
-    const said = { ...about, ...one };
-    const row = (layer, head, numbers) => [
-      models[one.model].title,
-      ...[said.dataset, layer, head, said.measure, said.variant, said.protocol, ...numbers, said.n],
-    ];
-    return one.layer.flatMap((layer, i) =>
-      one.heads
-        ? one.heads[i].map(([head, ...numbers]) => row(layer, head, numbers))
-        : [row(layer, null, [one.value[i], one.low?.[i], one.high?.[i]])],
-    );
-  });
+  const rows = series
+    .filter((one) => visible(one.model))
+    .flatMap((one) => {
+      const said = { ...about, ...one };
+      const row = (layer, head, numbers) => [
+        models[one.model].title,
+        ...[said.dataset, layer, head, said.measure, said.variant, said.protocol, ...numbers, said.n],
+      ];
+      return one.layer.flatMap((layer, i) =>
+        one.heads
+          ? one.heads[i].map(([head, ...numbers]) => row(layer, head, numbers))
+          : [row(layer, null, [one.value[i], one.low?.[i], one.high?.[i]])],
+      );
+    });
   return [COLUMNS, ...rows];
 }
 
 /** A table of the page. */
-const tableRows = (table) => findAll("tr", table).map((row) => [...row.cells].map((cell) => cell.innerText.replace(/\s+/g, " ").trim()));
+const tableRows = (table) =>
+  findAll("tr", table).map((row) => [...row.cells].map((cell) => cell.innerText.replace(/\s+/g, " ").trim()));
 
 /** The entries to cite, as a file. */
 function citation() {

@@ -6,6 +6,8 @@ const SOURCES = [
   ["rollout", "rollout to this layer"],
 ];
 
+const OWN_SCALE = "most attended patch of each map, at least three times even attention";
+
 function viewsFigure() {
   const host = find("#views");
   if (!host) return;
@@ -37,7 +39,7 @@ function viewsFigure() {
     if (lit && state.all) return mosaic.draw(state, selection.head?.model ?? shown[0], brightest, host.clientWidth);
     const tops = tiles.map((tile) => tile.top(state, layer.get(), head.get()));
     const top = state.row ? Math.max(...tops) : null;
-    brightest.textContent = state.row ? `${number(100 * top)} % on one patch, in all models` : "most attended patch of each map";
+    brightest.textContent = state.row ? `${number(100 * top)} % on one patch, in all models` : OWN_SCALE;
     await Promise.all(tiles.map((tile) => tile.draw(state, layer.get(), head.get(), top)));
   };
   const pick = () => {
@@ -68,7 +70,13 @@ function viewsFigure() {
     ],
     choose("row", (value) => value === "row"),
   );
-  const opacity = slider("Opacity, %", 100, 60, choose("opacity", (value) => value / 100), 0);
+  const opacity = slider(
+    "Opacity, %",
+    100,
+    60,
+    choose("opacity", (value) => value / 100),
+    0,
+  );
   const picture = picturePicker(shown, choose("picture", Number));
   const controls = picture.length ? [...picture, which, layer, head, source, scale, opacity] : [layer, head, source];
   find("#view-pickers").append(...controls.map((control) => control.element));
@@ -109,6 +117,9 @@ async function pictureOf(place) {
   return decoded.get(place);
 }
 
+/** The value that is painted brightest on a map's own scale: never finer than three times even attention. */
+const ownTop = (packed, index) => Math.max(packed.top[index], placeScale(packed));
+
 const exampleIndex = (heads, picture, layer, head) => (picture * heads.layers + layer) * heads.heads + head;
 
 function viewTile(model) {
@@ -145,7 +156,18 @@ function viewTile(model) {
       const packed = maps(mine.examples.maps);
       const index = exampleIndex(mine, picture, ...shown);
       const context = canvas.getContext("2d");
-      layOver(context, photo, packed, index, common ?? packed.top[index], opacity, 0, 0, canvas.width, canvas.height);
+      layOver(
+        context,
+        photo,
+        packed,
+        index,
+        common ?? ownTop(packed, index),
+        opacity,
+        0,
+        0,
+        canvas.width,
+        canvas.height,
+      );
       return;
     }
     const packed = mine.maps[source] && maps(mine.maps[source]);
@@ -160,11 +182,16 @@ function viewTile(model) {
 /** Every head of one model over one picture: rows are layers, columns are heads; a click picks. */
 function headMosaic() {
   const canvas = html("canvas", { role: "img" });
-  const title = html("h4", {});
+  const title = html("h4", { class: "panel-title" });
   const across = html("div", { class: "head-names", "aria-hidden": "true" });
   const down = html("div", { class: "layer-names", "aria-hidden": "true" });
   const grid = html("div", { class: "heads" }, across, down, html("div", { class: "mosaic" }, canvas));
-  const element = html("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Every head, scrollable" }, title, grid);
+  const element = html(
+    "div",
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": "Every head, scrollable" },
+    title,
+    grid,
+  );
   let model = -1;
   canvas.addEventListener("click", (event) => {
     const { layers, heads } = study.heads[model];
@@ -180,7 +207,7 @@ function headMosaic() {
     const mine = study.heads[chosen];
     model = chosen;
     title.replaceChildren(...modelTitle(model));
-    brightest.textContent = row ? "most attended patch of each layer" : "most attended patch of each map";
+    brightest.textContent = row ? "most attended patch of each layer" : OWN_SCALE;
     canvas.hidden = !mine.examples || picture >= mine.examples.pictures.length;
     if (canvas.hidden) return;
     const photo = await pictureOf(mine.examples.pictures[picture]);
@@ -203,7 +230,7 @@ function headMosaic() {
       const most = Math.max(...indices.map((index) => packed.top[index]));
       indices.forEach((index, head) => {
         const [x, y] = [head * (wide + GAP), layer * (high + GAP)];
-        layOver(context, photo, packed, index, row ? most : packed.top[index], opacity, x, y, wide, high);
+        layOver(context, photo, packed, index, row ? most : ownTop(packed, index), opacity, x, y, wide, high);
       });
     }
   };
