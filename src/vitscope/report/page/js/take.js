@@ -37,7 +37,7 @@ function takeAway(host, what) {
     button.addEventListener("click", async () => download(await make(), `${file()}.${kind.toLowerCase()}`));
     return button;
   });
-  host.append(html("p", { class: "take" }, html("span", {}, "Save as"), buttons));
+  host.append(html("p", { class: "saving" }, html("span", {}, "Save as"), buttons));
 }
 
 const svgBlob = (text) => new Blob([text], { type: "image/svg+xml" });
