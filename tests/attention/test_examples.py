@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from tests.conftest import make_batch, random_attention, stream
-from vitscope.attention.examples import COUNT, ExampleStatistic, at_most
+from vitscope.attention.examples import ExampleStatistic, at_most
+from vitscope.data.dataset import EXAMPLES
 from vitscope.models.layout import TokenLayout
 
 
@@ -17,12 +18,12 @@ def test_maps_are_those_of_the_first_images(prefix: int, has_cls: bool) -> None:
     statistic = ExampleStatistic(layout, 2)
     order = [6, 1, 3, 0, 7, 2, 4, 5]
     stream(statistic, attention, order, make_batch)
-    exact = attention[:COUNT].double()
+    exact = attention[:EXAMPLES].double()
     expected = exact[..., 0, prefix:] if has_cls else exact[..., prefix:, prefix:].mean(-2)
     result = statistic.result()
     assert result is not None
     torch.testing.assert_close(result.maps, expected.unflatten(-1, (2, 3)), rtol=1e-5, atol=1e-7)
-    assert len(result.images) == COUNT
+    assert len(result.images) == EXAMPLES
 
 
 def test_an_image_that_was_never_seen_leaves_no_empty_map() -> None:

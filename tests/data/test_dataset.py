@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import vitscope
+from vitscope.core.errors import BadData
 from vitscope.data.dataset import Dataset
 from vitscope.data.openers import OPENERS
 
@@ -78,3 +80,23 @@ def test_titles_and_places_do_not_change_what_it_is(kind: str, tmp_path: Path) -
     (tmp_path / "here").rename(tmp_path / "there")
     moved = tmp_path / "there" / place.relative_to(tmp_path / "here")
     assert OPENERS[kind](moved).digest == first.digest
+
+
+def test_chosen_examples_come_first_and_survive_a_limit(tmp_path: Path) -> None:
+    for number in range(12):
+        image(tmp_path / "cats" / f"{number:02}.bmp")
+    plain = vitscope.images(tmp_path)
+    chosen = vitscope.images(tmp_path, examples=["07.bmp", "cats/03.bmp"])
+    assert chosen.shuffled.ids[:2] == ["cats/07.bmp", "cats/03.bmp"]
+    assert chosen.shuffled.ids[2:] == [name for name in plain.shuffled.ids if name not in chosen.shuffled.ids[:2]]
+    assert chosen.digest != plain.digest
+    few = vitscope.images(tmp_path, examples=["07.bmp", "cats/03.bmp"], limit=4)
+    assert few.count == 4
+    assert few.shuffled.ids[:2] == ["cats/07.bmp", "cats/03.bmp"]
+    with pytest.raises(BadData, match=r"no image is called '77\.bmp' in .*; did you mean 'cats/07\.bmp'\?"):
+        vitscope.images(tmp_path, examples=["77.bmp"])
+    image(tmp_path / "dogs" / "07.bmp")
+    with pytest.raises(BadData, match=r"2 images are called '07\.bmp'"):
+        vitscope.images(tmp_path, examples=["07.bmp"])
+    with pytest.raises(BadData, match="name at most 6"):
+        vitscope.images(tmp_path, examples=[f"cats/{number:02}.bmp" for number in range(7)])

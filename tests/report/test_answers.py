@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from tests.report.conftest import Opener
 from vitscope.api import StudyResults
 from vitscope.models.backbone import Backbone
 from vitscope.report.page.payload import gather
+from vitscope.report.tasks_pictures import QUESTIONS, Question, Reply, neighbour_questions, telling
 
 MODELS = {"First": "dino", "Second": "mae"}
 
@@ -52,29 +54,44 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> StudyResults:
     return vitscope.evaluate(specs, data, store=root / "store")
 
 
-def test_every_model_has_its_answers_and_all_share_a_video(
+def test_all_models_answer_the_same_questions_side_by_side(
     answered: StudyResults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(Backbone, "trace")  # whoever ran a network now would be an error
     found = gather(answered.outcome()).data["answers"]
-    assert [(answer["kind"], answer["which"], answer["model"]) for answer in found] == [
-        ("nearest neighbours", "First", 0),
-        ("nearest neighbours", "Second", 1),
-        ("retrieval", "First", 0),
-        ("retrieval", "Second", 1),
-        ("video", "video", None),
-    ]
+    kinds = [answer["kind"] for answer in found]
+    assert kinds == ["nearest neighbours"] * QUESTIONS + ["retrieval"] * QUESTIONS + ["video"]
     for answer in found:
         head, _, data = answer["image"].partition(",")
         assert head == "data:image/webp;base64"
         assert Image.open(io.BytesIO(base64.b64decode(data))).width > 300
 
 
+def test_questions_that_all_answer_stand_beside_those_that_nobody_does() -> None:
+    def question(share: float) -> Question:
+        return Question("", None, [Reply("model", 0, None, [i < 10 * share for i in range(10)])])
+
+    asked = [question(share) for share in (0.5, 0.1, 1.0, 0.3, 0.9, 0.0, 0.7, 0.2)]
+    assert [one.share for one in telling(asked, 6)] == [1.0, 0.0, 0.9, 0.1, 0.7, 0.2]
+    assert len(telling(asked[:3], 6)) == 3
+
+
+def test_what_is_called_right_is_of_the_same_class(answered: StudyResults) -> None:
+    """Counted here from what was stored, by the names of folders."""
+    dataset, best = answered.datasets[0], {"First": 3, "Second": 5}
+    questions = neighbour_questions(dataset, best, lambda title, name: answered.maps.get(f"{title}/{name}"))
+    assert len(questions) == len(answered.maps["First/knn.queries"])
+    for query, asked in zip(answered.maps["First/knn.queries"].tolist(), questions, strict=True):
+        for reply in asked.replies:
+            row = answered.maps[f"{reply.model}/knn.queries"].tolist().index(query)
+            near = answered.maps[f"{reply.model}/knn.neighbours"][row, best[reply.model], : len(reply.right)].tolist()
+            folders = [dataset.train[place].path.parent.name for place in near]
+            assert list(reply.right) == [folder == dataset.test[query].path.parent.name for folder in folders]
+
+
 def test_the_same_answers_are_among_the_figures(answered: StudyResults, tmp_path: Path) -> None:
     names = {path.name for path in answered.write_figures(tmp_path)}
-    assert {
-        "neighbours-first.png", "neighbours-second.png", "found-first.png", "found-second.png", "video-video.png",
-    } <= names  # fmt: skip
+    assert {"neighbours-1.png", "neighbours-6.png", "found-1.png", "found-6.png", "video-video.png"} <= names
 
 
 def test_results_without_their_data_have_no_answers(answered: StudyResults, tmp_path: Path) -> None:
@@ -82,23 +99,18 @@ def test_results_without_their_data_have_no_answers(answered: StudyResults, tmp_
     assert gather(vitscope.load_results(tmp_path).outcome()).data["answers"] == []
 
 
-def test_answers_are_picked_by_task_and_model_and_follow_isolation(answered: StudyResults, open_page: Opener) -> None:
+def test_answers_are_picked_by_task_and_question(answered: StudyResults, open_page: Opener) -> None:
     page = open_page(answered.outcome())
     figure = page.locator("#chart-answers")
     image = figure.locator("img")
     image.scroll_into_view_if_needed()
-    expect(image).to_have_attribute("alt", "nearest neighbours of labelled: First")
+    expect(image).to_have_attribute("alt", re.compile("^nearest neighbours of labelled: 1: "))
     assert image.evaluate("img => img.complete && img.naturalWidth") > 300
     first = image.get_attribute("src")
-    figure.get_by_role("radio", name="Second").check()
-    expect(image).to_have_attribute("alt", "nearest neighbours of labelled: Second")
+    figure.get_by_role("radio", name=re.compile("^2: ")).check()
+    expect(image).to_have_attribute("alt", re.compile("^nearest neighbours of labelled: 2: "))
     assert image.get_attribute("src") != first
-    expect(figure.get_by_role("radio", name="Second")).to_be_focused()
     figure.get_by_role("radio", name="video").first.check()
     expect(image).to_have_attribute("alt", "video of video: video")
     figure.get_by_role("radio", name="retrieval").check()
-    page.locator(".legend").get_by_role("button", name="MAE").click()
-    expect(image).to_have_attribute("alt", "retrieval of individuals: Second")
-    figure.get_by_role("radio", name="First").check()  # asking for a model brings it back
-    expect(image).to_have_attribute("alt", "retrieval of individuals: First")
-    expect(page.locator("#show-all")).to_be_hidden()
+    expect(image).to_have_attribute("alt", re.compile("^retrieval of individuals: 1: query "))

@@ -18,7 +18,8 @@ from vitscope.report.features_curves import CROWD, clustering_figure
 from vitscope.report.features_figures import class_colour, draw_features
 from vitscope.report.features_heatmaps import depth_figure, last_layer_figure
 from vitscope.report.features_summary import summarise_features
-from vitscope.report.style import model_styles, save_figure, styled
+from vitscope.report.looks import model_styles
+from vitscope.report.style import save_figure, styled
 
 ALWAYS = {"cka-depth-cls", "cka-depth-spatial", "cka-depth-all", "residual", "dimensions", "projections"}
 PAIRS = {"cka-models", "similarities"}

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from tests.report.conftest import Opener
@@ -61,7 +62,7 @@ LOW_CONTRAST = """() => {
 TOO_WIDE = """() => [...document.querySelectorAll("main *, header *, .bar")].filter((element) => {
   const box = element.getBoundingClientRect();
   if (!box.width || box.right <= innerWidth + 1) return false;
-  for (let e = element; e && e !== document.body; e = e.parentElement)
+  for (let e = element.parentElement; e && e !== document.body; e = e.parentElement)
     if (getComputedStyle(e).overflowX !== "visible") return false;
   return true;
 }).map((element) => `${element.tagName}.${element.getAttribute("class")}`)"""
@@ -93,11 +94,47 @@ def one_model_without_labels() -> StudyOutcome:
     return study
 
 
+def two_networks_and_their_twins() -> StudyOutcome:
+    """As of photos with masks and a video: no labels, no retrieval, no keypoints."""
+    study = outcome(TINY, {"DINOv2 S/14": "dino", "FS B/16": "fs", "Untrained S/14": "none", "Untrained B/16": "none"})
+    asked = pl.col("measure").str.contains("knn|probe|retrieval|pck|purity|nmi|ari")
+    study.results.table = study.results.table.filter(~asked)
+    return study
+
+
+def series() -> StudyOutcome:
+    """Checkpoints of one run, with curves over steps."""
+    steps = (30, 60, 90, 120, 150)
+    study = outcome(TINY, {f"a run of mine @ {step}": "mae" for step in steps} | {"Untrained vit_tiny": "none"})
+    models = [{"name": "x", "title": f"a run of mine @ {step}", "series": "a run", "step": step} for step in steps]
+    study.results.settings = {"models": models}
+    return study
+
+
 STUDIES: dict[str, Callable[[], StudyOutcome | None]] = {
-    "complete": lambda: None,
+    "demo": lambda: None,
     "random networks": random_networks,
+    "two networks": two_networks_and_their_twins,
+    "series": series,
     "one model": one_model_without_labels,
 }
+
+# Marks and curves whose contrast with the page is below 3; what is faded on purpose (chance, bands) is not among them.
+PALE_MARKS = """() => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const light = (text) => {
+    canvas.fillStyle = text; canvas.fillRect(0, 0, 1, 1);
+    const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3)
+      .map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = light(getComputedStyle(document.body).backgroundColor);
+  return [...document.querySelectorAll(".mark, .chart .curve, .chart .symbol, .ring")].filter((element) => {
+    const filled = element.matches(".symbol") && !element.closest(".hollow");
+    const shown = light(getComputedStyle(element)[filled ? "fill" : "stroke"]);
+    return (Math.max(shown, ground) + 0.05) / (Math.min(shown, ground) + 0.05) < 3;
+  }).map((element) => element.outerHTML.slice(0, 120));
+}"""
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
@@ -110,6 +147,7 @@ def test_everyone_can_read_it(open_page: Opener, name: str, dark: bool) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.evaluate(TOO_WIDE) == []
     assert page.evaluate(LOW_CONTRAST) == []
+    assert page.evaluate(PALE_MARKS) == []
     assert page.evaluate(UNNAMED) == []
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import re
 from contextlib import suppress
 from importlib import resources
+from xml.etree import ElementTree
 
 import pytest
+from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
 from tests.report.conftest import Opener
@@ -116,14 +119,105 @@ def test_a_picture_lights_up_where_a_head_looks(open_page: Opener) -> None:
     tile = page.locator("#views .view-tile").nth(1)
     page.locator("#view-pickers input[type=radio][value='2']").check()
     expect(tile.locator("canvas")).to_have_class("lit")
-    expect(tile.locator("canvas")).to_have_js_property("width", 128)
-    brightest = tile.locator("canvas").evaluate(
-        "c => Math.max(...c.getContext('2d').getImageData(0, 0, c.width, c.height).data.filter((_, i) => i % 4 < 3))"
-    )
-    assert abs(brightest - 160) <= 6  # the third picture's grey, where attention is highest
     expect(page.get_by_text("Attention from")).to_be_hidden()
+    extremes = """c => {
+      const copy = new OffscreenCanvas(c.width, c.height).getContext("2d", { willReadFrequently: true });
+      copy.drawImage(c, 0, 0);
+      const values = copy.getImageData(0, 0, c.width, c.height).data.filter((_, i) => i % 4 < 3);
+      return [values.reduce((a, b) => Math.min(a, b)), values.reduce((a, b) => Math.max(a, b))];
+    }"""
+    opacity = page.get_by_label("Opacity")
+    opacity.fill("0")
+    expect(tile.locator("canvas")).to_have_js_property("width", 448)
+    low, high = tile.locator("canvas").evaluate(extremes)
+    assert abs(low - 160) <= 3  # the third picture's grey, and nothing else
+    assert abs(high - 160) <= 3
+    opacity.fill("100")
+    assert abs(tile.locator("canvas").evaluate(extremes)[1] - 0xFD) <= 2  # the ramp's last colour, where attention is
+    expect(page.locator("#views .ramp")).to_contain_text("most attended patch of each map, at least")
+    page.get_by_label("one for a row").check()
+    expect(page.locator("#views .ramp")).to_contain_text("% on one patch, in all models")
     page.locator("#view-pickers input[type=radio][value='-1']").check()
     expect(tile.locator("canvas")).not_to_have_class("lit")
+
+
+def test_every_head_of_a_model_can_be_seen_over_a_picture(open_page: Opener) -> None:
+    page = open_page()
+    page.locator("#view-pickers input[type=radio][value='1']").check()
+    page.get_by_label("every head of the picked model").check()
+    mosaic = page.locator("#views .mosaic canvas")
+    expect(mosaic).to_be_visible()
+    expect(page.locator("#views .view-tile").first).to_be_hidden()
+    box = mosaic.bounding_box()
+    assert box
+    page.mouse.click(box["x"] + box["width"] * 2.5 / 4, box["y"] + box["height"] * 4.5 / 12)  # 12 layers, 4 heads
+    expect(page.locator("#head h3")).to_contain_text("layer 5, head 3")
+
+
+def saved(page: Page, button: Locator) -> tuple[str, bytes]:
+    """Press a button that hands over a file; its name and content."""
+    with page.expect_download() as handed:
+        button.click()
+    return handed.value.suggested_filename, handed.value.path().read_bytes()
+
+
+def test_charts_can_be_taken_along(open_page: Opener) -> None:
+    page = open_page()
+    task = page.locator(".multiple").first
+    name, rows = saved(page, task.get_by_role("button", name="CSV"))
+    assert name == "k-nn-menagerie.csv"
+    lines = rows.decode().splitlines()
+    assert lines[0] == "model,dataset,layer,head,measure,variant,protocol,value,ci_low,ci_high,n"
+    assert [line.split(",")[7:9] for line in lines if line.startswith("FS,menagerie,12,")] == [["84", "82.8"]]
+    name, drawing = saved(page, task.get_by_role("button", name="SVG"))
+    root = ElementTree.fromstring(drawing)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    texts = {element.text for element in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"k-NN, menagerie", "FS", "MAE", "layer"} <= texts
+    assert b"var(" not in drawing  # it stands on its own
+    name, image = saved(page, task.get_by_role("button", name="PNG"))
+    opened = Image.open(io.BytesIO(image))
+    assert opened.width > 2000
+    assert len(opened.convert("RGB").getcolors(1 << 20) or []) > 20
+    for figure in ("#chart-depth", "#chart-similarity", "#chart-distance"):
+        assert saved(page, page.locator(figure).get_by_role("button", name="SVG"))[1].startswith(b"<svg")
+    for figure in ("#chart-kinds", "#chart-table", "#chart-distance"):
+        assert len(saved(page, page.locator(figure).get_by_role("button", name="CSV"))[1].splitlines()) > 7
+    for figure in ("#chart-views", "#chart-spaces"):
+        assert saved(page, page.locator(figure).get_by_role("button", name="PNG"))[1].startswith(b"\x89PNG")
+    page.locator("#cite summary").click()
+    assert saved(page, page.get_by_role("button", name="Save as .bib"))[1].startswith(b"@software{vitscope")
+
+
+@pytest.mark.parametrize("width", [768, 390])
+def test_on_a_small_screen_nothing_covers_what_is_read(open_page: Opener, width: int) -> None:
+    page = open_page(width=width)
+    cell = page.locator("#atlas-grids .panel[data-model='2'] .cell[data-index='40']")
+    cell.scroll_into_view_if_needed()
+    cell.click()
+    head = page.locator("#head")
+    expect(head).to_contain_text("DINO")
+    panel, grids = head.bounding_box(), page.locator("#atlas-grids .heads")
+    assert panel
+    for number in range(grids.count()):
+        grid = grids.nth(number).bounding_box()
+        assert grid
+        above, below = grid["y"] + grid["height"] <= panel["y"], grid["y"] >= panel["y"] + panel["height"]
+        beside = grid["x"] >= panel["x"] + panel["width"] or grid["x"] + grid["width"] <= panel["x"]
+        assert above or below or beside
+    expect(page.locator("#chart-table .scrolls")).to_be_visible()
+    chart = page.locator("[data-task='0'] svg")
+    hover_layer(page, chart, 12)
+    tick = chart.locator("text[text-anchor=middle]").filter(has_text=re.compile("^12$")).bounding_box()
+    tooltip = page.locator("#tooltip").bounding_box()
+    assert tick
+    assert tooltip
+    middle = tick["x"] + tick["width"] / 2
+    on_top = tooltip["x"] < middle < tooltip["x"] + tooltip["width"]
+    pointer = chart.bounding_box()
+    assert pointer
+    y = pointer["y"] + 0.72 * pointer["height"]
+    assert not (on_top and tooltip["y"] < y < tooltip["y"] + tooltip["height"])
 
 
 def test_heat_map_tells_planted_similarity(open_page: Opener) -> None:

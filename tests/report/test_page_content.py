@@ -13,15 +13,17 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from PIL import Image
 
 from tests.report.constructed import MODELS, outcome
 from tests.report.constructed_attention import Shape
 from vitscope.core.results import Coverage, Label, Results, tidy
 from vitscope.findings.outcome import StudyOutcome
 from vitscope.report.page import write_page
+from vitscope.report.page.cite import bibtex
 from vitscope.report.page.maps import aligned_reach, crop, decode, encode, pooled, pooling_factor
 from vitscope.report.page.methods import coverage_table, shortfall
-from vitscope.report.page.models import models_of
+from vitscope.report.page.models import legend, models_of
 from vitscope.report.page.payload import gather
 from vitscope.report.page.write import as_json, render
 
@@ -76,7 +78,7 @@ def test_each_task_has_its_sentence_and_the_table_its_headline() -> None:
 
 
 def test_winner_and_equals_are_marked_in_the_table() -> None:
-    text = render(outcome())
+    text = render(gather(outcome()))
     table = text[text.index('<table class="best">') :]
     rows = dict(zip(MODELS, re.findall(r"<tr data-model.*?</tr>", table, re.DOTALL), strict=False))
     keypoints = {model: re.findall(r'<td class="([^"]*)"', row)[-1].split() for model, row in rows.items()}
@@ -89,8 +91,45 @@ def test_models_stand_in_the_order_of_teachings_and_differ_in_line() -> None:
     results = outcome(TINY, {"late": "beit", "first": "fs", "second": "fs", "mine": "unheard-of"}).results
     models = models_of(results)
     assert [model.title for model in models] == ["first", "second", "late", "mine"]
-    assert models[0].dash != models[1].dash
+    assert models[0].style.dash != models[1].style.dash
+    assert models[0].style.colour != models[1].style.colour
     assert models[3].teaching.key == "other"
+
+
+def test_the_legend_names_own_models_and_the_steps_of_a_series() -> None:
+    named = {"run @ 10": "mae", "run @ 20": "mae", "mine": "unheard-of", "DINO": "dino", "first": "fs", "second": "fs"}
+    chips = [(chip.title, chip.members, chip.small) for chip in legend(models_of(outcome(TINY, named).results))]
+    assert chips == [
+        ("FS", (0, 1), False), ("first", (0,), True), ("second", (1,), True),
+        ("DINO", (2,), False),
+        ("run", (3, 4), False), ("10", (3,), True), ("20", (4,), True),
+        ("mine", (5,), False),  # not "Other"
+    ]  # fmt: skip
+
+
+def test_findings_about_teachings_need_models_that_were_taught_in_different_ways() -> None:
+    alone = gather(outcome(TINY, {"run @ 10": "mae", "run @ 20": "mae", "Untrained": "none"}))
+    assert alone.tested == []
+    assert "taught by filling in only" in alone.beyond
+    both = gather(outcome(TINY, {"FS": "fs", "MAE": "mae"}))
+    assert len(both.tested) == 9
+    assert both.beyond == ""
+
+
+def test_everybody_is_cited_once() -> None:
+    study = outcome(TINY, {"dinov2-s14": "dino", "mine": "mae", "again": "mae"})
+    found = re.findall(r"^@(\w+)\{([a-z0-9]+),", bibtex(study.results), re.MULTILINE)
+    assert found == [
+        ("software", "vitscope"), ("inproceedings", "walmer2023teaching"), ("inproceedings", "dosovitskiy2021image"),
+        ("inproceedings", "caron2021emerging"), ("article", "oquab2024dinov2"), ("inproceedings", "he2022masked"),
+    ]  # fmt: skip
+
+
+def test_the_page_brings_an_icon_and_a_picture_for_links(tmp_path: Path) -> None:
+    page = write_page(outcome(TINY, {"FS": "fs"}), tmp_path / "report.html").read_text("utf-8")
+    assert '<meta property="og:image" content="report.png">' in page
+    assert '<link rel="icon" href="data:image/svg+xml,' in page
+    assert Image.open(tmp_path / "report.png").size == (1200, 630)
 
 
 def test_similarity_reads_pairs_in_either_order() -> None:

@@ -9,10 +9,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from vitscope.attention.view import AttentionStatistic, AttentionView
+from vitscope.data.dataset import EXAMPLES
 
-COUNT = 4  # images
 FINEST = 28  # cells: larger grids are averaged down to it
-WIDEST = 128  # pixels of a kept image
+WIDEST = 448  # pixels of a kept image: as the network sees it, unless it sees very much
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class ExampleStatistic(AttentionStatistic):
     name = "examples"
 
     def see(self, layer: int, view: AttentionView) -> None:
-        chosen = (self.batch.indices < COUNT).nonzero().flatten()
+        chosen = (self.batch.indices < EXAMPLES).nonzero().flatten()
         if len(chosen):
             probs, prefix = view.probs[chosen.to(view.probs.device)], self.layout.prefix
             seen = probs[:, :, 0, prefix:] if self.layout.has_cls else probs[:, :, prefix:, prefix:].mean(2)
@@ -41,7 +41,7 @@ class ExampleStatistic(AttentionStatistic):
 
     def end(self) -> None:
         if layers := self._pending.pop("maps", None):
-            chosen = self.batch.indices < COUNT
+            chosen = self.batch.indices < EXAMPLES
             where = self.batch.indices[chosen]
             self.add("maps", placed(torch.stack(layers, dim=1), where))
             self.add("images", placed(at_most(self.batch.images[chosen].double(), WIDEST), where))
@@ -58,8 +58,8 @@ class ExampleStatistic(AttentionStatistic):
 
 
 def placed(values: Tensor, where: Tensor) -> Tensor:
-    """(n, ...) at places (n,) of COUNT; zero elsewhere."""
-    places = values.new_zeros(COUNT, *values.shape[1:])
+    """(n, ...) at places (n,) of EXAMPLES; zero elsewhere."""
+    places = values.new_zeros(EXAMPLES, *values.shape[1:])
     places[where.to(values.device)] = values
     return places
 

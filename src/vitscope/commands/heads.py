@@ -75,7 +75,7 @@ def heads(
     pairs = list(zip((against or [])[::2], (against or [])[1::2], strict=True))
     with styled():
         for name, figure in draw_heads(results, heat or [], pairs, maps or []).items():
-            say(f"figure: {save_figure(figure, out / 'figures', name, formats=('png', 'svg', 'pdf'))[0]}")
+            say(f"figure: {save_figure(figure, out / 'figures', name)[0]}")
 
 
 def _results(

@@ -7,6 +7,7 @@ them apart.
 
 from __future__ import annotations
 
+import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -17,10 +18,11 @@ import torch
 from torch import Tensor
 
 from vitscope.core.digest import digest_of
-from vitscope.core.errors import BadData
+from vitscope.core.errors import BadData, shorten
 from vitscope.data.samples import SampleList
 
 Self = TypeVar("Self", bound="Dataset")
+EXAMPLES = 6  # images of a study that people look at, one by one
 PARTS = "PartImageNet"  # its masks are of parts; other masks are taken to be of objects
 
 
@@ -69,10 +71,14 @@ class Dataset(ABC):
 
 @dataclass(frozen=True)
 class ImageSet(Dataset):
-    """Images, perhaps with classes. seed: of the order in which streams show them."""
+    """Images, perhaps with classes. seed: of the order in which streams show them.
+
+    first: positions of the images that are shown before all others, and so are the examples that people look at.
+    """
 
     samples: SampleList
     seed: int = 0
+    first: tuple[int, ...] = ()
 
     kind: ClassVar[str] = "images"
 
@@ -84,11 +90,13 @@ class ImageSet(Dataset):
     @cached_property
     def order(self) -> Tensor:
         """Where each image of `shuffled` stands in `samples`, (n,) int64."""
-        return torch.tensor(self.samples.shuffled_positions(self.seed), dtype=torch.int64)
+        chosen = set(self.first)
+        others = (place for place in self.samples.shuffled_positions(self.seed) if place not in chosen)
+        return torch.tensor([*self.first, *others], dtype=torch.int64)
 
     @property
     def digest(self) -> str:
-        return self.samples.digest
+        return digest_of([self.samples.digest, *self.first]) if self.first else self.samples.digest
 
     @property
     def count(self) -> int:
@@ -103,7 +111,30 @@ class ImageSet(Dataset):
         return PARTS if self.samples.origin.startswith(PARTS) else ""
 
     def limit(self: ImageSelf, n: int, seed: int = 0) -> ImageSelf:
-        return replace(self, samples=self.samples.limit(n, seed))
+        """Chosen examples are among those that stay."""
+        if n >= self.count or not self.first:
+            return replace(self, samples=self.samples.limit(n, seed))
+        chosen = self.first[:n]
+        rest = [place for place in self.samples.limit_positions(n, seed) if place not in chosen]
+        kept = sorted([*chosen, *rest[: n - len(chosen)]])
+        return replace(self, samples=self.samples.select(kept), first=tuple(kept.index(place) for place in chosen))
+
+    def with_examples(self: ImageSelf, names: Sequence[str]) -> ImageSelf:
+        """The same images, of which these are looked at one by one. names: ids, or their ends, such as file names."""
+        if len(names) > EXAMPLES:
+            raise BadData(f"examples: {len(names)} images are too many to look at one by one; name at most {EXAMPLES}")
+        ids = self.samples.ids
+        found = []
+        for name in names:
+            wanted = name.replace("\\", "/").lstrip("/")
+            places = [i for i, one in enumerate(ids) if one == wanted or one.endswith(f"/{wanted}")]
+            if len(places) != 1:
+                near = difflib.get_close_matches(wanted, ids, n=1, cutoff=0.5)
+                hint = f"; did you mean '{shorten(near[0])}'?" if near and not places else ""
+                many = f"{len(places)} images are" if places else "no image is"
+                raise BadData(f"examples: {many} called '{shorten(name)}' in {self.title}{hint}")
+            found += places
+        return replace(self, first=tuple(dict.fromkeys(found)))
 
 
 ImageSelf = TypeVar("ImageSelf", bound=ImageSet)

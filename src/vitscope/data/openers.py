@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -34,6 +34,7 @@ def images(
     labels: Labels | None = None,
     masks: Place | None = None,
     imagenet50: bool = False,
+    examples: Sequence[str] = (),
     title: str = "",
     limit: int | None = None,
     seed: int = 0,
@@ -42,7 +43,8 @@ def images(
 
     labels: a CSV of `path,class` lines, or a mapping. masks: regions of these same images; then it is a `MaskSet`.
     imagenet50: `path` is ImageNet's training folder, of which the study's subset of 50 classes is taken.
-    limit: at most so many (seeded, balanced over classes). seed: of that choice and of the order.
+    examples: names of a few that the page shows one by one. limit: at most so many (seeded, balanced over classes).
+    seed: of that choice and of the order.
     """
     opener = open_imagenet50 if imagenet50 else open_images
     samples = path if isinstance(path, SampleList) else opener(path)
@@ -52,7 +54,7 @@ def images(
         samples = with_labels(samples, labels)
     kind = ImageSet if masks is None else MaskSet
     name = "ImageNet-50" if imagenet50 else _name(path)
-    return _limited(kind(title or name, samples, seed), limit, seed)
+    return _limited(kind(title or name, samples, seed).with_examples(examples), limit, seed)
 
 
 def masks(

@@ -217,9 +217,11 @@ class SampleList(Sequence[Sample]):
         """
         if n < 1:
             raise BadData(f"a limit of {n} images leaves nothing to look at: use 1 or more")
-        if n >= len(self):
-            return self
-        return self.select(sorted(self._balanced_order(seed)[:n]))
+        return self if n >= len(self) else self.select(sorted(self.limit_positions(n, seed)))
+
+    def limit_positions(self, n: int, seed: int = 0) -> list[int]:
+        """The positions of `limit` in this list, the most wanted first."""
+        return self._balanced_order(seed)[:n]
 
     def shuffled(self, seed: int = 0) -> SampleList:
         """All samples in a seeded order that depends on each sample's id alone."""

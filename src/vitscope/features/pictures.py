@@ -11,13 +11,13 @@ from torch.nn import functional as F
 
 from vitscope.core.analysis import Analysis, Found, Outcome, Stream, Watch
 from vitscope.core.statistic import Statistic
+from vitscope.data.dataset import EXAMPLES
 from vitscope.models.layout import Grid, TokenLayout
 
 if TYPE_CHECKING:
     from vitscope.data.dataset import ImageSet
     from vitscope.models.shape import ModelShape
 
-COUNT = 6  # example images of a study
 WIDEST = 160  # pixels of a kept image
 COMPONENTS = 4  # one tells foreground from background, three are red, green and blue
 DARKEST = 48  # of 255: black is the background's alone
@@ -114,13 +114,13 @@ class ExampleTokens(Statistic):
         self._layers: list[Tensor] = []
 
     def tokens(self, layer: int, x: Tensor) -> None:
-        kept = (self.batch.indices < COUNT).nonzero().flatten()
+        kept = (self.batch.indices < EXAMPLES).nonzero().flatten()
         if len(kept):
             self._layers.append(x[kept.to(x.device), self.layout.prefix :].half())
 
     def end(self) -> None:
         if self._layers:
-            kept = self.batch.indices < COUNT
+            kept = self.batch.indices < EXAMPLES
             self.put("number", self.batch.indices[kept])
             self.put("images", self.batch.images[kept])
             for layer, tokens in enumerate(self._layers):

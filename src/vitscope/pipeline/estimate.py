@@ -15,7 +15,7 @@ import torch
 
 from vitscope.core.analysis import BATCH, Drive, Stream
 from vitscope.core.device import choose_device
-from vitscope.features.pictures import COUNT as EXAMPLES
+from vitscope.data.dataset import EXAMPLES
 from vitscope.features.pooling import DTYPES
 from vitscope.models.registry import build
 from vitscope.models.shape import ModelShape

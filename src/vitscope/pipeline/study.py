@@ -15,7 +15,7 @@ from vitscope.core.analysis import Analysis
 from vitscope.core.errors import BadData, VitscopeError, shorten
 from vitscope.core.reading import read_toml, user_path
 from vitscope.core.teachings import TEACHINGS
-from vitscope.data.dataset import Dataset
+from vitscope.data.dataset import EXAMPLES, Dataset
 from vitscope.data.official import official
 from vitscope.data.openers import OPENERS
 from vitscope.models.card import Pixels, renamed, shown_text
@@ -157,6 +157,9 @@ class DataEntry(Strict):
 class ImageEntry(DataEntry):
     labels: Path | None = Field(None, description="Classes of the images: a CSV of path,class lines")
     imagenet50: bool = Field(False, description="PATH is ImageNet's training folder: take the study's 50 classes")
+    examples: list[str] | None = Field(
+        None, min_length=1, max_length=EXAMPLES, description="Images to look at one by one; some, if absent"
+    )
 
 
 class MaskEntry(DataEntry):

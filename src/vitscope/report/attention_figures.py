@@ -19,14 +19,15 @@ from vitscope.attention.kinds import KINDS
 from vitscope.core.files import file_names
 from vitscope.core.results import Results
 from vitscope.report.attention_mosaic import Mosaic
-from vitscope.report.style import FAINT, HEAT, INK, SEQUENTIAL, ModelStyle, model_styles, save_figure, styled
+from vitscope.report.looks import ModelStyle, model_styles
+from vitscope.report.style import FAINT, FORMATS, HEAT, INK, SEQUENTIAL, save_figure, styled
 
-KIND_COLOURS = {  # Okabe-Ito again, but as frames, never as curves
-    "cls-bound": "#999999",
-    "offset local": "#D55E00",
-    "strict local": "#0072B2",
-    "axial local": "#CC79A7",
-    "soft local": "#56B4E9",
+KIND_COLOURS = {  # none of them is the colour of a teaching: they mean kinds of heads, as frames and squares
+    "cls-bound": "#2f3136",
+    "offset local": "#c2105a",
+    "strict local": "#2a2fa8",
+    "axial local": "#7d6b00",
+    "soft local": "#a3c64a",
     "global": "#E0E0E0",
 }
 
@@ -34,7 +35,7 @@ KIND_COLOURS = {  # Okabe-Ito again, but as frames, never as curves
 SALIENCY = {"saliency_best_head": "IoU with object masks", "saliency_ap_best_head": "average precision"}
 
 
-def draw_attention(results: Results, folder: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+def draw_attention(results: Results, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Write every figure of the attention study that the results allow; returns the files."""
     figures: dict[str, Figure] = {}
     table = results.table
@@ -120,12 +121,11 @@ def distance_figure(table: pl.DataFrame) -> Figure:
     depth = int(rows["layer"].max())  # type: ignore[arg-type]
     figure = Figure(figsize=(max(6.4, 0.55 * depth + 2.4), 3.9))
     axes = figure.subplots()
-    spread = np.linspace(-0.28, 0.28, len(models)) if len(models) > 1 else [0.0]
-    for shift, (title, _) in zip(spread, models, strict=True):
+    for title, _ in models:
         mine, style = rows.filter(pl.col("model") == title), styles[title]
-        axes.scatter(mine["layer"] + shift, mine["value"], s=11, color=style.colour, alpha=0.45, linewidths=0)
+        axes.scatter(mine["layer"], mine["value"], s=11, color=style.colour, alpha=0.45, linewidths=0)
         mean = mine.group_by("layer").agg(pl.col("value").mean()).sort("layer")
-        axes.plot(mean["layer"] + shift, mean["value"], **style.curve())
+        axes.plot(mean["layer"], mean["value"], **style.curve())
     axes.set(title="How far spatial tokens look", xlabel="layer", ylabel="attention distance\n(longer grid edge = 1)")
     axes.set_xticks(range(1, depth + 1))
     axes.set_ylim(0, max(0.62, float(rows["value"].max()) * 1.08))  # type: ignore[arg-type]

@@ -14,10 +14,10 @@ from torch import Tensor
 
 from vitscope.core.files import file_names
 from vitscope.core.results import Results
-from vitscope.core.teachings import teaching
 from vitscope.report.attention_figures import models_of
 from vitscope.report.features_heatmaps import headline, short
-from vitscope.report.style import HEAT, INK, SEQUENTIAL, save_figure, styled
+from vitscope.report.looks import text_colour
+from vitscope.report.style import FORMATS, HEAT, INK, SEQUENTIAL, save_figure, styled
 
 COLUMNS = 7  # layers in one mosaic, the last among them
 TILE = 0.95  # inches
@@ -58,7 +58,7 @@ def pca_pictures(results: Results) -> Iterator[PcaPicture]:
         yield PcaPicture(f"pca-{name}", title, title, figure)
 
 
-def draw_pictures(results: Results, folder: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+def draw_pictures(results: Results, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
     with styled():
         return [p for one in pca_pictures(results) for p in save_figure(one.figure, folder, one.name, formats=formats)]
 
@@ -91,7 +91,7 @@ def models_mosaic(colours: Mapping[str, Tensor], image: Tensor, teachings: Mappi
             panel.set_title(f"{layer + 1}", fontsize=7, fontweight="normal", loc="center", pad=2)
         for panel in row[1 + len(layers) :]:
             panel.set_visible(False)
-        colour = teaching(teachings[title]).colour
+        colour = text_colour(teachings[title])
         row[0].set_ylabel(short(title), color=colour, fontsize=8, rotation=0, ha="right", va="center", labelpad=6)
     headline(figure, "One image as models see it", f"number: layer; {NOTE}")
     return figure

@@ -15,7 +15,8 @@ from matplotlib.lines import Line2D
 from vitscope.core.teachings import teaching
 from vitscope.report.attention_figures import models_of, place_legend
 from vitscope.report.features_heatmaps import headline
-from vitscope.report.style import FAINT, INK, model_styles
+from vitscope.report.looks import model_styles, text_colour
+from vitscope.report.style import FAINT, INK
 
 CROWD = 8  # more models are drawn teaching by teaching
 SMALLEST_RATIO = 0.01  # an untrained CLS token enters the first layer almost empty: 0.00001 would flatten all curves
@@ -118,7 +119,7 @@ def _by_teaching(lines: Lines, rows: Sequence[Sequence[Panel]]) -> tuple[Figure,
         for j, (key, titles) in enumerate(groups.items()):
             lines.draw(axes[i, j], panel, titles)
             if i == 0:
-                axes[i, j].set_title(teaching(key).title, color=teaching(key).colour, pad=8 + 11 * tallest)
+                axes[i, j].set_title(teaching(key).title, color=text_colour(key), pad=8 + 11 * tallest)
                 handles = [Line2D([], [], **lines.styles[title].curve()) for title in titles]
                 axes[i, j].legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.04, 0.99), fontsize=6.5,
                                   handlelength=1.8, handletextpad=0.4, columnspacing=0.8, borderpad=0.1,

@@ -13,7 +13,6 @@ from matplotlib.lines import Line2D
 from torch import Tensor
 
 from vitscope.core.results import Results
-from vitscope.core.teachings import teaching
 from vitscope.features.similarity import SIMILARITIES
 from vitscope.report.attention_figures import models_of
 from vitscope.report.features_curves import clustering_figure, dimension_figure, residual_figure
@@ -26,7 +25,8 @@ from vitscope.report.features_heatmaps import (
     short,
     similarity_figure,
 )
-from vitscope.report.style import FAINT, INK, save_figure, styled
+from vitscope.report.looks import text_colour
+from vitscope.report.style import FAINT, FORMATS, INK, save_figure, styled
 
 # Each is as far as can be (CIEDE2000) from those before it; none is the colour of a teaching: they mean classes here.
 CLASS_COLOURS = (
@@ -38,7 +38,7 @@ NAMES = ("cka-models", *(f"cka-depth-{kind}" for kind in TOKEN_TITLES), "similar
          "dimensions", "projections")  # fmt: skip
 
 
-def draw_features(results: Results, folder: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+def draw_features(results: Results, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Write every figure of the feature study that the results allow; returns the files."""
     table, maps, figures = results.table, results.maps, dict[str, Figure]()
     measures = set(table["measure"])
@@ -94,7 +94,7 @@ def projection_figure(maps: dict[str, Tensor], models: list[Model], classes: lis
             panel.set_visible(True)
             _scatter(panel, maps, title, kind)
             if row == 0:
-                panel.set_title(short(title), color=teaching(key).colour, fontsize=9)
+                panel.set_title(short(title), color=text_colour(key), fontsize=9)
             if number % columns == 0:
                 panel.set_ylabel({"pca": "principal components", "tsne": "t-SNE"}[kind], color=FAINT)
     if 0 < len(classes) <= NAMED_CLASSES:

@@ -10,8 +10,8 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
-from vitscope.core.teachings import teaching
-from vitscope.report.style import FAINT, HEAT, INK, SEQUENTIAL
+from vitscope.report.looks import text_colour
+from vitscope.report.style import FAINT, INK, SEQUENTIAL
 
 Model = tuple[str, str]  # title, teaching
 
@@ -53,7 +53,7 @@ def name_models(axes: Axes, models: list[Model], *, rows: bool = True, places: l
     axes.set_yticks(at, [short(title) if rows else "" for title, _ in models], fontsize=size)
     for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
         for label, (_, key) in zip(labels, models, strict=True):
-            label.set(color=teaching(key).colour, fontweight="bold")
+            label.set(color=text_colour(key), fontweight="bold")
 
 
 def short(title: str, most: int = 24) -> str:
@@ -102,7 +102,7 @@ def depth_figure(maps: dict[str, Tensor], models: list[Model], kind: str) -> Fig
     colour_bar(figure, image, axes, "CKA")
     norms = any(_has_norms(maps, kind, title) for title, _ in having)
     where = "after norm1 and norm2 of every layer" if norms else "every layer"
-    note = f"{where}, the first at the lower left; framed: a model with itself"
+    note = f"{where}, the first at the upper left; framed: a model with itself"
     if any(maps[f"{title}/cka.depth.{kind}"].isnan().any() for title, _ in having):
         note += "; grey: the same for all images"
     headline(figure, f"Which depths are alike? {TOKEN_TITLES[kind]}", note)
@@ -120,16 +120,16 @@ def _depth_panels(maps: dict[str, Tensor], models: list[Model], kind: str) -> tu
         for j, (b, key_b) in enumerate(models):
             panel: Axes = panels[i, j]
             matrix = _depth_matrix(maps, kind, a, b)
-            image = panel.imshow(matrix, cmap=_with_absent(HEAT), vmin=0, vmax=1, origin="lower", aspect="auto")
+            image = panel.imshow(matrix, cmap=_with_absent(SEQUENTIAL), vmin=0, vmax=1, aspect="auto")
             panel.grid(False)
             panel.set(xticks=[], yticks=[])
             for spine in panel.spines.values():
                 spine.set(visible=i == j, color=INK, linewidth=1.2)
             if j == 0:
-                panel.set_ylabel(short(a), color=teaching(key_a).colour, fontweight="bold")
+                panel.set_ylabel(short(a), color=text_colour(key_a), fontweight="bold")
                 layer_ticks(panel.yaxis, matrix.shape[0])
             if i == count - 1:
-                panel.set_xlabel(short(b), color=teaching(key_b).colour, fontweight="bold")
+                panel.set_xlabel(short(b), color=text_colour(key_b), fontweight="bold")
                 layer_ticks(panel.xaxis, matrix.shape[1])
     return figure, image, list(panels.ravel())
 
@@ -138,10 +138,10 @@ def _depth_mosaic(maps: dict[str, Tensor], models: list[Model], kind: str) -> tu
     """All pairs as one image, every matrix at the same size: for many models."""
     count, cell, gap = len(models), 48, 3
     canvas = np.full((count * (cell + gap) - gap, count * (cell + gap) - gap, 4), 1.0)
-    colours = _with_absent(HEAT)
+    colours = _with_absent(SEQUENTIAL)
     for i, (a, _) in enumerate(models):
         for j, (b, _) in enumerate(models):
-            matrix = np.flipud(_depth_matrix(maps, kind, a, b))
+            matrix = _depth_matrix(maps, kind, a, b)
             rows, columns = (np.arange(cell) * size // cell for size in matrix.shape)
             top, left = i * (cell + gap), j * (cell + gap)
             coloured = colours(np.ma.masked_invalid(np.clip(matrix, 0, 1)))
@@ -158,7 +158,7 @@ def _depth_mosaic(maps: dict[str, Tensor], models: list[Model], kind: str) -> tu
         corner = (i * (cell + gap) - 1, i * (cell + gap) - 1)
         axes.add_patch(Rectangle(corner, cell + 1, cell + 1, fill=False, edgecolor=INK, linewidth=1.1))
     name_models(axes, models, places=[i * (cell + gap) + cell / 2 for i in range(count)])
-    return figure, AxesImage(axes, cmap=HEAT, norm=Normalize(0, 1)), [axes]
+    return figure, AxesImage(axes, cmap=SEQUENTIAL, norm=Normalize(0, 1)), [axes]
 
 
 def _with_absent(colours: Colormap) -> Colormap:

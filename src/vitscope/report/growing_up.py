@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 
 from vitscope.core.results import Results
 from vitscope.report.features_heatmaps import headline
-from vitscope.report.style import ModelStyle, model_styles, save_figure, styled
+from vitscope.report.looks import ModelStyle, model_styles
+from vitscope.report.style import FORMATS, save_figure, styled
 
 PANELS = 4  # in a row
 
@@ -108,9 +109,11 @@ def _draw(panel: Any, line: Sequence[tuple[int, float, float, float]], style: Mo
     step, value, low, high = zip(*line, strict=True)
     panel.fill_between(step, low, high, color=style.colour, alpha=0.13, lw=0)
     panel.plot(step, value, **style.curve())
+    if max(value) == min(value):  # nothing happens: an axis of tiny steps would make much of it
+        panel.set_ylim(min(0.0, *value), max(1.0, *value))
 
 
-def draw_growing(results: Results, folder: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+def draw_growing(results: Results, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
     with styled():
         figure = growing_figure(results)
         return [] if figure is None else save_figure(figure, folder, "growing-up", formats=formats)

@@ -16,7 +16,8 @@ from vitscope.core.results import Results
 from vitscope.pipeline.registry import ANALYSES
 from vitscope.report.attention_figures import models_of, place_legend
 from vitscope.report.attention_mosaic import Mosaic
-from vitscope.report.style import FAINT, HEAT, INK, SEQUENTIAL, model_styles
+from vitscope.report.looks import model_styles
+from vitscope.report.style import FAINT, HEAT, INK, SEQUENTIAL
 
 ACROSS = 4  # panels side by side
 STRIP = 3  # tokens' heights for the strip of prefix tokens and the gap below it

@@ -1,11 +1,10 @@
-"""How every figure looks: one type, one set of colours, room for labels; saved as PNG and SVG together."""
+"""How every figure looks: one type, one set of colours, room for labels; saved as PNG, SVG and PDF together."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,16 @@ import matplotlib.colors
 from matplotlib.figure import Figure
 
 from vitscope.core.files import write_atomically
-from vitscope.core.teachings import teaching
+from vitscope.report.looks import PAPER
 
-INK, FAINT, PAPER = "#1c1c28", "#8d8d9b", "#ffffff"
+INK, FAINT = "#1c1c28", "#6f6f7d"
 SEQUENTIAL = matplotlib.colors.LinearSegmentedColormap.from_list(
     "vitscope", ["#fbfaf6", "#cfe3e6", "#7fb7c4", "#2f7f9a", "#134a6b", "#0b2440"]
 )
 HEAT = matplotlib.colors.LinearSegmentedColormap.from_list(
-    "vitscope-heat", ["#0d1026", "#3b1f5b", "#8c2a6b", "#d9485f", "#f99b5d", "#fdf1b8"]
+    "vitscope-heat", ["#fff9ec", "#fbd9a4", "#f39a5f", "#d4485f", "#8c2a6b", "#2c1648"]
 )
+FORMATS = ("png", "svg", "pdf")
 PADDING = 0.12  # inches around a figure
 
 _SETTINGS: Any = {
@@ -65,42 +65,7 @@ def styled() -> Iterator[None]:
         yield
 
 
-@dataclass(frozen=True)
-class ModelStyle:
-    """How one model is drawn: its teaching's colour and marker; models of the same teaching differ in line and fill."""
-
-    title: str
-    colour: str
-    marker: str
-    line: Any
-    filled: bool = True
-
-    def curve(self) -> dict[str, Any]:
-        """Keyword arguments for `Axes.plot`."""
-        return {
-            "color": self.colour,
-            "marker": self.marker,
-            "linestyle": self.line,
-            "label": self.title,
-            "markerfacecolor": self.colour if self.filled else PAPER,
-        }
-
-
-def model_styles(models: Sequence[tuple[str, str]]) -> dict[str, ModelStyle]:
-    """A style for each (model title, teaching key), in order."""
-    lines: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)))
-    seen: dict[str, int] = {}
-    styles = {}
-    for title, key in models:
-        turn = seen.get(key, 0)
-        seen[key] = turn + 1
-        how = teaching(key)
-        filled = (turn + turn // len(lines)) % 2 == 0  # eight models of a teaching before two look alike
-        styles[title] = ModelStyle(title, how.colour, how.marker, lines[turn % len(lines)], filled)
-    return styles
-
-
-def save_figure(figure: Figure, folder: Path, name: str, *, formats: Iterable[str] = ("png", "svg")) -> list[Path]:
+def save_figure(figure: Figure, folder: Path, name: str, *, formats: Iterable[str] = FORMATS) -> list[Path]:
     """Write the figure in every format, atomically; the same figure gives the same bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     figure.draw_without_rendering()  # lays everything out, once for all formats

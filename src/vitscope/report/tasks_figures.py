@@ -14,18 +14,18 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from vitscope.core.results import Results
-from vitscope.core.teachings import teaching
 from vitscope.pipeline.advice import advise
 from vitscope.pipeline.best_layers import BestLayers, Cell, Column, rows_of_task
 from vitscope.report.attention_figures import models_of, place_legend
-from vitscope.report.style import FAINT, INK, ModelStyle, model_styles, save_figure, styled
+from vitscope.report.looks import ModelStyle, model_styles
+from vitscope.report.style import FAINT, FORMATS, INK, save_figure, styled
 from vitscope.report.table_formats import interval, of_paper, score
 from vitscope.report.tasks_pictures import answer_pictures
 
 SHADE = "#e9eef2"
 
 
-def draw_tasks(results: Results, folder: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+def draw_tasks(results: Results, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Write every figure that the results allow; returns the files. Images of answers are PNGs."""
     table, _ = advise(results)
     written: list[Path] = []
@@ -104,10 +104,11 @@ def table_figure(table: BestLayers) -> Figure:
         protocol = "" if column.protocol == "corrected" else f", {column.protocol}"
         axes.text(x, 0.6, column.score + protocol, ha="center", va="center", fontsize=8, color=FAINT)
     axes.plot([0.1, width - 0.04], [0.76, 0.76], color=INK, lw=1.0)
-    for line, (title, key) in enumerate(table.models):
+    styles = model_styles(table.models)
+    for line, (title, style) in enumerate(styles.items()):
         y = 0.8 + row * (line + 0.5)
-        how = teaching(key)
-        axes.plot(0.2, y, how.marker, color=how.colour, ms=6)
+        fill = style.colour if style.filled else "none"
+        axes.plot(0.2, y, style.marker, color=style.colour, mfc=fill, ms=6)
         axes.text(0.36, y, title, va="center", color=INK)
         for position, (column, cell) in enumerate(table.row(title)):
             _draw_cell(axes, left + wide * position, y, wide, row, column, cell)

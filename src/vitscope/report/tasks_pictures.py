@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,12 +16,11 @@ from PIL import Image
 
 from vitscope.core.files import file_names
 from vitscope.core.results import Results
-from vitscope.data.dataset import LabelledSet
+from vitscope.data.dataset import Dataset, LabelledSet
 from vitscope.data.davis import VideoSequence, VideoSet
 from vitscope.data.decode import decode_image
 from vitscope.data.keypoints import KeypointPair, KeypointSet
 from vitscope.data.revisited import RetrievalSet
-from vitscope.data.samples import Sample
 from vitscope.pipeline.best_layers import BestLayers
 from vitscope.report.style import FAINT, INK
 from vitscope.tasks.davis_scores import boundary
@@ -30,21 +30,13 @@ from vitscope.tasks.video_segmentation import EXAMPLES, snapshot_frames
 RIGHT, WRONG = "#0072B2", "#D55E00"  # blue and vermilion: told apart by all common kinds of colour vision
 OBJECTS = ("#F0E442", "#56B4E9", "#CC79A7", "#009E73", "#E69F00", "#D55E00", "#0072B2", "#FFFFFF")
 NEIGHBOURS = 7
+QUESTIONS = 6  # of a task
 PIXELS = 320  # longer side of an image in a figure
 
 
 @dataclass(frozen=True)
-class Shown:
-    """An image with a caption, framed by a colour."""
-
-    sample: Sample
-    caption: str
-    colour: str
-
-
-@dataclass(frozen=True)
 class Answer:
-    """A figure of answers. name: of its file; kind: what is shown; which: whose, or of which video."""
+    """A figure of answers. name: of its file; kind: what is shown; which: the question, or the video."""
 
     name: str
     kind: str
@@ -53,40 +45,64 @@ class Answer:
     figure: Figure
 
 
+@dataclass(frozen=True)
+class Reply:
+    """What one model answers to one question. right: whether each of its answers is; answers: as they are drawn."""
+
+    model: str
+    layer: int  # counted from 0
+    answers: Any
+    right: Sequence[bool]
+
+    @property
+    def title(self) -> str:
+        return f"{_short(self.model, 30)}, layer {self.layer + 1}: {sum(self.right)} of {len(self.right)}"
+
+
+@dataclass(frozen=True)
+class Question:
+    """One thing that every model was asked. asked: its image, or its pair."""
+
+    title: str
+    asked: Any
+    replies: Sequence[Reply]
+
+    @property
+    def share(self) -> float:
+        """Of right answers, over all models."""
+        return float(np.mean([float(good) for reply in self.replies for good in reply.right] or [0.0]))
+
+
+Kept = Callable[[str, str], torch.Tensor | None]  # (model, name) -> what a task kept to be looked at
+
+
 def answer_pictures(results: Results, table: BestLayers) -> Iterator[Answer]:
-    """For every dataset that is at hand: what each model's best layer answers."""
+    """For every dataset that is at hand: what each model's best layer answers, all of them side by side.
+
+    Of the questions that tasks kept, those are shown that most models answer and those that fewest do, by turns.
+    """
     seen: set[str] = set()
-    slugs = file_names(title for title, _ in table.models)
     places = file_names(dataset.title for dataset in results.datasets)
     for dataset in results.datasets:
         suffix = f"@{dataset.title}" if dataset.kind in seen else ""
         seen.add(dataset.kind)
         place = "" if not suffix else f"-{places[dataset.title]}"
-        for title, _ in table.models:
-            best = {
-                column.task.key: cell.layer - 1
-                for column, cell in table.row(title)
-                if cell is not None and column.dataset == dataset.title and column.protocol == "corrected"
-            }
+        layers = {
+            (column.task.key, title): cell.layer - 1
+            for title, _ in table.models
+            for column, cell in table.row(title)
+            if cell is not None and column.dataset == dataset.title and column.protocol == "corrected"
+        }
 
-            def of(name: str, title: str = title, suffix: str = suffix) -> torch.Tensor | None:
-                return results.maps.get(f"{title}/{name}{suffix}")
+        def kept(title: str, name: str, suffix: str = suffix) -> torch.Tensor | None:
+            return results.maps.get(f"{title}/{name}{suffix}")
 
-            stem = f"{slugs[title]}{place}"
-            if (
-                isinstance(dataset, LabelledSet)
-                and dataset.kind == "labelled"
-                and "knn" in best
-                and of("knn.queries") is not None
-            ):
-                figure = neighbour_picture(title, dataset, best["knn"], of)
-                yield Answer(f"neighbours-{stem}", "nearest neighbours", title, dataset.title, figure)
-            if isinstance(dataset, RetrievalSet) and "retrieval" in best and of("retrieval.queries") is not None:
-                figure = retrieval_picture(title, dataset, best["retrieval"], of)
-                yield Answer(f"found-{stem}", "retrieval", title, dataset.title, figure)
-            if isinstance(dataset, KeypointSet) and "keypoints" in best and of("keypoints.pairs") is not None:
-                figure = keypoint_picture(title, dataset, best["keypoints"], of)
-                yield Answer(f"keypoints-{stem}", "keypoints", title, dataset.title, figure)
+        for task, (kind, file, ask, draw) in _ASKED.items():
+            best = {title: layer for (key, title), layer in layers.items() if key == task}
+            for number, question in enumerate(telling(ask(dataset, best, kept)), start=1):
+                which = f"{number}: {question.title}, {question.share:.0%} right"
+                figure = draw(question, f"{kind[0].upper()}{kind[1:]}: {question.title}")
+                yield Answer(f"{file}{place}-{number}", kind, which, dataset.title, figure)
         if isinstance(dataset, VideoSet):
             names = file_names(sequence.name for sequence in dataset.sequences)
             for number, sequence in enumerate(dataset.sequences[:EXAMPLES]):
@@ -97,61 +113,96 @@ def answer_pictures(results: Results, table: BestLayers) -> Iterator[Answer]:
                     yield Answer(name, "video", sequence.name, dataset.title, figure)
 
 
-Maps = Callable[[str], torch.Tensor | None]
+def telling(questions: Sequence[Question], most: int = QUESTIONS) -> list[Question]:
+    """The questions that most models answer and those that fewest do, by turns: best, worst, second best ..."""
+    ranked = sorted(questions, key=lambda question: -question.share)
+    turns = [ranked[i // 2] if i % 2 == 0 else ranked[-1 - i // 2] for i in range(len(ranked))]
+    return turns[:most]
 
 
-def _given(maps: Maps, name: str) -> torch.Tensor:
-    found = maps(name)
-    assert found is not None, name
-    return found
-
-
-def neighbour_picture(title: str, dataset: LabelledSet, layer: int, maps: Maps) -> Figure:
-    """A few queries and what is most alike among the labelled images; framed by whether the class is right."""
+def neighbour_questions(dataset: Dataset, best: Mapping[str, int], kept: Kept) -> list[Question]:
+    """What is most alike among the labelled images; right if it is of the same class."""
+    if not isinstance(dataset, LabelledSet):
+        return []
     names = dataset.train.classes
-    rows = []
-    for query, found in zip(
-        _given(maps, "knn.queries").tolist(), _given(maps, "knn.neighbours")[:, layer], strict=True
-    ):
-        asked = dataset.test[query]
-        others = [dataset.train[position] for position in found.tolist()]
-        colours = [RIGHT if other.label == asked.label else WRONG for other in others]
-        answers = [Shown(o, names[o.label or 0], colour) for o, colour in zip(others, colours, strict=True)]
-        rows.append([Shown(asked, names[asked.label or 0], INK), *answers])
-    figure = _photo_rows(rows)
-    _title(figure, f"{title}: nearest neighbours at layer {layer + 1}", "left: the query; then the most alike")
-    _legend(figure, "same class", "another class")
-    return figure
+
+    def reply(title: str, layer: int, query: int, found: torch.Tensor) -> Reply:
+        others = [dataset.train[position] for position in found.tolist()[:NEIGHBOURS]]
+        right = [other.label == dataset.test[query].label for other in others]
+        return Reply(title, layer, [(other, names[other.label or 0]) for other in others], right)
+
+    asked = _by_query(best, kept, "knn.queries", "knn.neighbours", reply)
+    return [
+        Question(names[dataset.test[query].label or 0], dataset.test[query], replies)
+        for query, replies in asked.items()
+    ]
 
 
-def retrieval_picture(title: str, dataset: RetrievalSet, layer: int, maps: Maps) -> Figure:
-    """A few queries and what was found first; images that are neither right nor wrong (junk) are left out."""
-    rows = []
-    first = _given(maps, "retrieval.first")[:, layer]
-    for number, found in zip(_given(maps, "retrieval.queries").tolist(), first, strict=True):
+def retrieval_questions(dataset: Dataset, best: Mapping[str, int], kept: Kept) -> list[Question]:
+    """What is found first; right if it shows the same."""
+    if not isinstance(dataset, RetrievalSet):
+        return []
+
+    def reply(title: str, layer: int, number: int, found: torch.Tensor) -> Reply:
         query = dataset.queries[number]
-        places = [place for place in found.tolist() if place >= 0]
-        colours = [RIGHT if place in query.easy + query.hard else WRONG for place in places]
-        answers = [Shown(dataset.database[p], "", colour) for p, colour in zip(places, colours, strict=True)]
-        rows.append([Shown(dataset.query_images[number], "", INK), *answers])
-    figure = _photo_rows(rows)
-    _title(figure, f"{title}: {dataset.title} at layer {layer + 1}", "left: the query; then what was found first")
+        places = [place for place in found.tolist() if place >= 0][:NEIGHBOURS]
+        right = [place in query.easy + query.hard for place in places]
+        return Reply(title, layer, [(dataset.database[place], "") for place in places], right)
+
+    asked = _by_query(best, kept, "retrieval.queries", "retrieval.first", reply)
+    return [Question(f"query {n + 1}", dataset.query_images[n], replies) for n, replies in asked.items()]
+
+
+def _by_query(
+    best: Mapping[str, int], kept: Kept, queries: str, answers: str, reply: Callable[..., Reply]
+) -> dict[int, list[Reply]]:
+    """The replies of all models to the questions that each of them was asked."""
+    asked: dict[int, list[Reply]] = {}
+    for title, layer in best.items():
+        numbers, found = kept(title, queries), kept(title, answers)
+        if numbers is not None and found is not None:
+            for number, mine in zip(numbers.tolist(), found[:, layer], strict=True):
+                asked.setdefault(number, []).append(reply(title, layer, number, mine))
+    most = max((len(replies) for replies in asked.values()), default=0)
+    return {number: replies for number, replies in asked.items() if len(replies) == most}
+
+
+def keypoint_questions(dataset: Dataset, best: Mapping[str, int], kept: Kept) -> list[Question]:
+    """Where the points of one photo are found in another; right if near enough."""
+    if not isinstance(dataset, KeypointSet):
+        return []
+    asked: dict[int, list[Reply]] = {}
+    for title, layer in best.items():
+        numbers = kept(title, "keypoints.pairs")
+        for number in [] if numbers is None else numbers.tolist():
+            pair, found = dataset.pairs[number], kept(title, f"keypoints.{number}")
+            assert found is not None, number
+            right = correct_points(found[layer, None], torch.tensor(pair.target_points), pair.target_box)[0, 0]
+            asked.setdefault(number, []).append(Reply(title, layer, found[layer], right.tolist()))
+    return [
+        Question(f"{dataset.pairs[n].category}", (dataset.pairs[n], dataset), replies) for n, replies in asked.items()
+    ]
+
+
+def neighbours_picture(question: Question, title: str) -> Figure:
+    """The image that was asked about, and a row of answers for every model; framed by whether they are right."""
+    rows = len(question.replies)
+    across = max(1, *(len(reply.right) for reply in question.replies))
+    captions = any(caption for reply in question.replies for _, caption in reply.answers)
+    high = 1.5 if captions else 1.36
+    figure = Figure(figsize=(1.12 * across + 2.2, high * rows + 0.75))
+    grid = figure.add_gridspec(rows, across + 2, wspace=0.1, hspace=0.42 if captions else 0.3)
+    asked = figure.add_subplot(grid[0, :2])
+    asked.set_anchor("NW")
+    _photo(asked, question.asked.load(), _short(question.title), INK)
+    for row, reply in enumerate(question.replies):
+        for column, ((sample, caption), good) in enumerate(zip(reply.answers, reply.right, strict=True)):
+            panel = figure.add_subplot(grid[row, column + 2])
+            _photo(panel, sample.load(), _short(caption), RIGHT if good else WRONG)
+            if column == 0:
+                panel.set_title(reply.title, fontsize=8.5, pad=3)
+    _title(figure, title, "left: what was asked; each row: what one model's best layer finds most alike")
     _legend(figure, "the same", "another")
-    return figure
-
-
-def _photo_rows(rows: Sequence[Sequence[Shown]]) -> Figure:
-    across = min(max(len(row) for row in rows), NEIGHBOURS + 1)
-    captions = any(shown.caption for row in rows for shown in row)
-    figure = Figure(figsize=(max(1.25 * across, 6) + 0.3, (1.42 if captions else 1.28) * len(rows) + 0.6))
-    space = {"wspace": 0.12, "hspace": 0.32 if captions else 0.12}
-    axes = figure.subplots(len(rows), across, squeeze=False, gridspec_kw=space)
-    for panel in axes.flat:
-        panel.set_axis_off()
-    for panels, row in zip(axes, rows, strict=True):
-        for panel, shown in zip(panels, row, strict=False):
-            panel.set_axis_on()
-            _photo(panel, shown.sample.load(), _short(shown.caption), shown.colour)
     return figure
 
 
@@ -228,22 +279,24 @@ def _overlay(panel: Axes, picture: Image.Image, labels: np.ndarray | None) -> No
         spine.set_visible(False)
 
 
-def keypoint_picture(title: str, dataset: KeypointSet, layer: int, maps: Maps) -> Figure:
-    """A few pairs with lines from each point to where it was found; the true place ringed where it was missed."""
-    numbers = _given(maps, "keypoints.pairs").tolist()
-    figure = Figure(figsize=(9.6, 2.75 * -(-len(numbers) // 2) + 0.6))
-    grid = figure.subplots(-(-len(numbers) // 2), 2, squeeze=False, gridspec_kw={"wspace": 0.06, "hspace": 0.14})
+def keypoint_picture(question: Question, title: str) -> Figure:
+    """A pair with lines from each point to where every model finds it; the true place ringed where it was missed."""
+    pair, dataset = question.asked
+    across = min(2, len(question.replies))
+    down = -(-len(question.replies) // across)
+    figure = Figure(figsize=(4.8 * across, 2.75 * down + 0.6))
+    grid = figure.subplots(down, across, squeeze=False, gridspec_kw={"wspace": 0.06, "hspace": 0.14})
     for panel in grid.flat:
         panel.set_axis_off()
-    for panel, number in zip(grid.flat, numbers, strict=False):
-        _matched(panel, dataset.pairs[number], dataset, _given(maps, f"keypoints.{number}")[layer])
+    for panel, reply in zip(grid.flat, question.replies, strict=False):
+        _matched(panel, pair, dataset, reply)
     what = f"right: nearer than {ALPHAS[0]} of the box's longer side; ring: where it should have been"
-    _title(figure, f"{title}: keypoints at layer {layer + 1}", what)
+    _title(figure, title, what)
     _legend(figure, "right", "wrong")
     return figure
 
 
-def _matched(panel: Axes, pair: KeypointPair, dataset: KeypointSet, predicted: torch.Tensor) -> None:
+def _matched(panel: Axes, pair: KeypointPair, dataset: KeypointSet, reply: Reply) -> None:
     photos = [decode_image(dataset.images[position].path) for position in (pair.source, pair.target)]
     height = PIXELS * 2 // 3
     scales = [height / photo.height for photo in photos]
@@ -256,9 +309,8 @@ def _matched(panel: Axes, pair: KeypointPair, dataset: KeypointSet, predicted: t
     canvas.paste(resized[0], (0, 0))
     canvas.paste(resized[1], (shift, 0))
     panel.imshow(np.asarray(canvas), interpolation="antialiased")
-    right = correct_points(predicted[None], torch.tensor(pair.target_points), pair.target_box)[0, 0]
     for (x, y), (u, v), (tx, ty), good in zip(
-        pair.source_points, predicted.tolist(), pair.target_points, right.tolist(), strict=True
+        pair.source_points, reply.answers.tolist(), pair.target_points, reply.right, strict=True
     ):
         colour = RIGHT if good else WRONG
         ends = ((x * scales[0], u * scales[1] + shift), (y * scales[0], v * scales[1]))
@@ -268,8 +320,7 @@ def _matched(panel: Axes, pair: KeypointPair, dataset: KeypointSet, predicted: t
             for edge, width in (("white", 2.6), (colour, 1.2)):
                 panel.plot(tx * scales[1] + shift, ty * scales[1], "o", ms=7, mfc="none", mec=edge, mew=width)
     panel.set(xlim=(0, canvas.width), ylim=(height, 0))
-    caption = f"{pair.category}: {int(right.sum())} of {len(right)}"
-    panel.text(0, -6, caption, fontsize=8, color=INK, va="bottom")
+    panel.text(0, -6, reply.title, fontsize=8.5, color=INK, va="bottom")
 
 
 def _short(name: str, most: int = 16) -> str:
@@ -286,3 +337,12 @@ def _title(figure: Figure, title: str, what: str) -> None:
 def _legend(figure: Figure, right: str, wrong: str) -> None:
     handles = [Line2D([], [], color=colour, lw=2.6, label=text) for colour, text in ((RIGHT, right), (WRONG, wrong))]
     figure.legend(handles=handles, loc="upper right", ncols=2, fontsize=8, bbox_to_anchor=(0.995, 1.0))
+
+
+Asking = Callable[[Dataset, Mapping[str, int], Kept], list[Question]]
+# task -> what it is called, what its files are called, who asks, who draws
+_ASKED: dict[str, tuple[str, str, Asking, Callable[[Question, str], Figure]]] = {
+    "knn": ("nearest neighbours", "neighbours", neighbour_questions, neighbours_picture),
+    "retrieval": ("retrieval", "found", retrieval_questions, neighbours_picture),
+    "keypoints": ("keypoints", "keypoints", keypoint_questions, keypoint_picture),
+}

@@ -10,12 +10,12 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from vitscope.core.results import Results
-from vitscope.core.teachings import teaching
 from vitscope.data.corruption import CORRUPTIONS, STRENGTHS
 from vitscope.report.attention_figures import models_of
 from vitscope.report.features_curves import Panel, curves
 from vitscope.report.features_heatmaps import headline, short
-from vitscope.report.style import HEAT, save_figure, styled
+from vitscope.report.looks import text_colour
+from vitscope.report.style import FORMATS, HEAT, save_figure, styled
 
 LOGARITHMIC = {"sink_ratio", "norm_spread", "token_norm"}
 FIGURES: dict[str, tuple[str, str, tuple[Panel, ...]]] = {
@@ -80,7 +80,7 @@ FIGURES: dict[str, tuple[str, str, tuple[Panel, ...]]] = {
 }
 
 
-def draw_tokens(results: Results, folder: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+def draw_tokens(results: Results, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Write every figure of tokens that the results allow; returns the files."""
     figures: dict[str, Figure] = {}
     with styled():
@@ -135,6 +135,6 @@ def outlier_figure(maps: Mapping[str, Tensor], models: Sequence[tuple[str, str]]
             share = values.mean()
             panel.set_xlabel(f"{share:.1%}" if share else "none", fontsize=7)
             panel.set_title(str(layer + 1), fontsize=8, loc="center")
-        row[0].set_ylabel(short(title), color=teaching(key).colour, fontsize=8)
+        row[0].set_ylabel(short(title), color=text_colour(key), fontsize=8)
     headline(figure, "Where outlier tokens are", "how often each position holds one; above: layer; below: share")
     return figure

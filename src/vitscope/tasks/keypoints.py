@@ -47,7 +47,7 @@ PAPER = Protocol("paper", whole_pixels=True, renormalise=False, match_padding=Tr
 CORRECTED = Protocol()
 PROTOCOLS = {"paper": PAPER, "corrected": CORRECTED}
 LEAST_PAIRS, MOST_PAIRS = 32, 1024  # of a shard: SPair-71k has about 680 in a category
-EXAMPLES = 6  # pairs whose matches are kept to be looked at
+EXAMPLES = 18  # pairs whose matches are kept to be looked at
 
 
 # -- scores --------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PIXELS = "the pixels themselves"  # k-NN without a network
 COMMONEST = "always answering the commonest class"
-EXAMPLES = 5  # queries whose answers are kept to be looked at
+EXAMPLES = 24  # queries whose answers are kept to be looked at
 
 
 def labelled_streams(dataset: LabelledSet, dtype: str = "auto") -> Sequence[Stream]:

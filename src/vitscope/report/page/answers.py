@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -15,37 +14,23 @@ from vitscope.pipeline.best_layers import best_layers
 from vitscope.report.feature_pictures import pca_pictures
 from vitscope.report.growing_up import growing_figure
 from vitscope.report.head_figures import importance_figures
-from vitscope.report.page.models import PageModel
 from vitscope.report.style import styled
 from vitscope.report.tasks_pictures import answer_pictures
 
-MANY = 40  # figures at full size; more of them are drawn smaller, so that the page stays small
+MANY = 24  # figures at full size; more of them are drawn smaller, so that the page stays small
 SOME = 8  # mosaics at full size
 DPI = (48, 100)  # smallest and full size
 
 
-def answer_data(results: Results, models: Sequence[PageModel]) -> list[dict[str, Any]]:
-    """Every figure with what it shows and whose it is; none if the data are not at hand, as with loaded results.
-
-    model: the position of the model on the page; None for a video, which shows all of them.
-    """
-    position = {model.title: i for i, model in enumerate(models)}
-    count = len(models) * len(results.datasets)
-    dpi = min(DPI[1], max(DPI[0], DPI[1] * math.sqrt(MANY / max(count, 1))))
-    found = []
+def answer_data(results: Results) -> list[dict[str, Any]]:
+    """Every figure with what it shows; none if the data are not at hand, as with loaded results."""
     with styled():
-        for answer in answer_pictures(results, best_layers(results.table)):
-            video = answer.kind == "video"
-            found.append(
-                {
-                    "kind": answer.kind,
-                    "which": answer.which,
-                    "dataset": answer.dataset,
-                    "image": _uri(answer.figure, dpi),
-                }
-                | {"model": None if video else position.get(answer.which)}
-            )
-    return found
+        answers = list(answer_pictures(results, best_layers(results.table)))
+        dpi = min(DPI[1], max(DPI[0], DPI[1] * math.sqrt(MANY / max(len(answers), 1))))
+        return [
+            {"kind": one.kind, "which": one.which, "dataset": one.dataset, "image": _uri(one.figure, dpi)}
+            for one in answers
+        ]
 
 
 def feature_pictures(results: Results) -> list[dict[str, str]]:
@@ -71,5 +56,6 @@ def importance_pictures(results: Results) -> list[str]:
 
 def _uri(figure: Figure, dpi: float) -> str:
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="webp", dpi=dpi, pil_kwargs={"quality": 82, "method": 4})
+    options = {"quality": 82, "method": 4}
+    figure.savefig(buffer, format="webp", dpi=dpi, bbox_inches="tight", pad_inches=0.1, pil_kwargs=options)
     return f"data:image/webp;base64,{base64.b64encode(buffer.getvalue()).decode()}"

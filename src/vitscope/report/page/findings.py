@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from vitscope.findings.outcome import Evidence, Finding, Verdict
@@ -12,9 +12,33 @@ MARKS = {Verdict.HOLDS: "✓", Verdict.FAILS: "✕", Verdict.UNTESTABLE: "–"}
 CLASSES = {Verdict.HOLDS: "holds", Verdict.FAILS: "fails", Verdict.UNTESTABLE: "untestable"}
 
 
+PLAIN = {  # the findings for people who have not read the paper
+    "F1": "Networks taught with labels or captions end up looking at the same few spots, whatever the picture; "
+    "contrastive ones at the object; those taught by filling in look in many ways.",
+    "F2": "Every network has heads that always look at one particular neighbour, such as the patch above.",
+    "F3": "Whether a network looks at details or at the whole picture first depends on how it was taught.",
+    "F4": "All networks find the object early; those taught with labels or captions lose sight of it again.",
+    "F5": "Networks that were taught in similar ways sum pictures up in similar ways.",
+    "F6": "Filling in (MAE) and contrast lead to summaries that are more alike than one would expect.",
+    "F7": "From layer to layer, pictures of one class gather; only in BEiT do the last layers undo it.",
+    "F8": "To tell what a picture shows, take a network taught with labels or captions, at its last layers.",
+    "F9": "To follow or match parts of a picture, take a layer before the last; filling in teaches this as well.",
+    "F10": "No network and no layer is best at everything.",
+    "F11": "Networks work in two stages; in those taught by filling in, the end turns back to the beginning.",
+    "N1": "In networks taught with labels or captions, late heads look at one token that everybody looks at.",
+    "N2": "Networks taught by filling in remember longest where in the picture a patch is.",
+    "N3": "In late layers of contrastive networks all tokens look at the same places, whoever looks.",
+    "N4": "In late layers of networks taught by filling in, the summary token (CLS) looks mostly at itself.",
+}
+FAMILIES = {
+    "explicit": "labels or captions", "contrastive": "contrast or self-distillation", "reconstruction": "filling in",
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class FindingCard:
     key: str
+    plain: str
     claim: str
     verdict: str
     css: str
@@ -33,6 +57,7 @@ def finding_cards(findings: Sequence[Finding], charts: Mapping[str, str]) -> lis
     return [
         FindingCard(
             key=finding.key,
+            plain=PLAIN.get(finding.key, finding.claim),
             claim=finding.claim,
             verdict=finding.verdict.value,
             css=CLASSES[finding.verdict],
@@ -53,6 +78,23 @@ def _interval(evidence: Evidence) -> str:
     if evidence.low is None or evidence.high is None:
         return ""
     return f"{number(evidence.low)}–{number(evidence.high)}"
+
+
+def beyond(kinds: Collection[str]) -> str:
+    """What a study with models of these kinds of teaching lacks to test findings about teachings; "" if nothing.
+
+    >>> beyond({"explicit", "reconstruction", "none"})
+    ''
+    """
+    have = [words for kind, words in FAMILIES.items() if kind in kinds]
+    if len(have) > 1:
+        return ""
+    lack = [words for words in FAMILIES.values() if words not in have]
+    mine = f"taught by {have[0]} only" if have else "of none of the ways of teaching that it compares"
+    return (
+        f"The paper's findings compare ways of teaching, and this study has models {mine}: with one taught by "
+        f"{' or '.join(lack)} beside them they could be tested."
+    )
 
 
 def _tally(cards: Sequence[FindingCard], whose: str) -> str:

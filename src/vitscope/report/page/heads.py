@@ -51,8 +51,8 @@ def kinds() -> dict[str, Any]:
     }
 
 
-def head_data(results: Results, models: Sequence[PageModel]) -> list[dict[str, Any] | None]:
-    """One entry per model; None for a model without attention results."""
+def head_data(results: Results, models: Sequence[PageModel]) -> tuple[list[dict[str, Any] | None], list[str]]:
+    """One entry per model; None for a model without attention results. And the pictures that they show, each once."""
     shown = [model for model in models if _shown(results, model)]
     reach = aligned_reach([tuple(_map(results, model, "aligned.corrected").shape) for model in shown])
     factors = {
@@ -62,7 +62,9 @@ def head_data(results: Results, models: Sequence[PageModel]) -> list[dict[str, A
     factors["examples"] = pooling_factor(
         [_map(results, m, "examples").numel() for m in shown if f"{m.title}/examples" in results.maps]
     )
-    return [_one(results, model, reach, factors) if model in shown else None for model in models]
+    pictures: list[str] = []
+    found = [_one(results, model, reach, factors, pictures) if model in shown else None for model in models]
+    return found, pictures
 
 
 def _shown(results: Results, model: PageModel) -> bool:
@@ -73,7 +75,9 @@ def _map(results: Results, model: PageModel, name: str) -> Tensor:
     return results.maps[f"{model.title}/{name}"]
 
 
-def _one(results: Results, model: PageModel, reach: float, factors: dict[str, int]) -> dict[str, Any]:
+def _one(
+    results: Results, model: PageModel, reach: float, factors: dict[str, int], pictures: list[str]
+) -> dict[str, Any]:
     maps = {name: results.maps.get(f"{model.title}/{name}") for name in (*PLAIN_MAPS, "kind.late", "kind.offset")}
     kind = _map(results, model, "kind")  # (L, H)
     axis, stability = (results.maps.get(f"{model.title}/{name}") for name in ("kind.axis", "kind.stability"))
@@ -87,19 +91,21 @@ def _one(results: Results, model: PageModel, reach: float, factors: dict[str, in
         "axis": None if axis is None else axis.flatten().tolist(),
         "stability": None if stability is None else [rounded(v, 3) for v in stability.flatten().tolist()],
         "aligned": encode(crop(_map(results, model, "aligned.corrected"), reach)),
-        "examples": _examples(results, model, factors["examples"]),
+        "examples": _examples(results, model, factors["examples"], pictures),
         "maps": {name: encode(pooled(_by_picture(found), factors[name])) for name, found in _plain(maps)},
         "numbers": [found for wanted in NUMBERS if (found := _numbers(rows, *wanted, *kind.shape))],
     }
 
 
-def _examples(results: Results, model: PageModel, factor: int) -> dict[str, Any] | None:
-    """Single images and their maps, image by image, layer by layer, head by head."""
-    maps, pictures = (results.maps.get(f"{model.title}/{name}") for name in ("examples", "examples.images"))
-    if maps is None or pictures is None:
+def _examples(results: Results, model: PageModel, factor: int, pictures: list[str]) -> dict[str, Any] | None:
+    """Single images, as places in `pictures`, and their maps, image by image, layer by layer, head by head."""
+    maps, images = (results.maps.get(f"{model.title}/{name}") for name in ("examples", "examples.images"))
+    if maps is None or images is None:
         return None
+    shown = [data_uri(image) for image in images]
+    pictures += [one for one in shown if one not in pictures]
     return {
-        "pictures": [data_uri(picture) for picture in pictures],
+        "pictures": [pictures.index(one) for one in shown],
         "maps": encode(pooled(maps.flatten(0, 1), factor)),  # (n * L, H, h, w)
     }
 

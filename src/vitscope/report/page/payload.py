@@ -9,13 +9,13 @@ from typing import Any
 import polars as pl
 
 from vitscope.core.results import Coverage
-from vitscope.core.teachings import TEACHINGS, Teaching
 from vitscope.data.openers import OPENERS
 from vitscope.findings.outcome import StudyOutcome
 from vitscope.report.page.answers import answer_data, feature_pictures, growing_picture, importance_pictures
 from vitscope.report.page.charts import HOW, WHAT, WHY
+from vitscope.report.page.cite import bibtex
 from vitscope.report.page.curves import CurveChart, curve_data
-from vitscope.report.page.findings import FindingCard, finding_cards, findings_sentence
+from vitscope.report.page.findings import FindingCard, beyond, finding_cards, findings_sentence
 from vitscope.report.page.heads import head_data, kinds
 from vitscope.report.page.methods import (
     CoverageTable,
@@ -27,7 +27,7 @@ from vitscope.report.page.methods import (
     shortfall,
     versions,
 )
-from vitscope.report.page.models import PageModel, models_of
+from vitscope.report.page.models import Chip, PageModel, legend, models_of
 from vitscope.report.page.similarity import similarity_data
 from vitscope.report.page.spaces import space_data
 from vitscope.report.page.tasks import TaskColumn, headline, task_columns
@@ -42,11 +42,12 @@ class Page:
     subtitle: str
     headline: str
     models: list[PageModel]
-    teachings: list[Teaching]
+    legend: list[Chip]
     columns: list[TaskColumn]
     cards: list[FindingCard]
     tested: list[FindingCard]  # those that hold or fail here
     findings: str
+    beyond: str  # why findings about teachings cannot be tested here; "" if they can
     jobs_planned: int
     coverage: CoverageTable
     incomplete: list[Coverage]
@@ -57,11 +58,17 @@ class Page:
     jobs: list[Job]
     versions: list[tuple[str, str]]
     settings: str
+    citation: str  # BibTeX
     growing: str  # an image of series over steps; "" if there are none
     importance: list[str]  # heat maps of how much heads matter, as images
     pictures: list[dict[str, str]]  # mosaics of features: title, image
     curves: dict[str, list[dict[str, Any]]]  # chapter -> charts, with what is missing below each
     data: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def described(self) -> str:
+        """The study in a sentence or two, for those who see a link to it."""
+        return f"{self.subtitle} {self.headline}".strip()
 
 
 def gather(outcome: StudyOutcome) -> Page:
@@ -74,17 +81,19 @@ def gather(outcome: StudyOutcome) -> Page:
         "what": _charts(WHAT, numbers, models, outcome.coverage),
         "why": _charts(WHY, numbers, models, outcome.coverage),
     }
-    heads, similarity = head_data(results, models), similarity_data(results, models)
+    heads, pictures = head_data(results, models)
+    similarity = similarity_data(results, models)
     cards = finding_cards(outcome.findings, _chart_of_measure(curves, columns, similarity, any(heads)))
-    present = {model.teaching.key for model in models}
+    lacking = beyond({model.teaching.kind for model in models}) if cards else ""
     data = {
         "models": [model.as_dict() for model in models],
         "curves": {chart["key"]: chart for charts in curves.values() for chart in charts},
         "tasks": tasks,
         "heads": heads,
+        "pictures": pictures,
         "similarity": similarity,
         "spaces": space_data(results, models),
-        "answers": answer_data(results, models),
+        "answers": answer_data(results),
         **kinds(),
     }
     return Page(
@@ -92,10 +101,11 @@ def gather(outcome: StudyOutcome) -> Page:
         subtitle=_subtitle(models, len(numbers)),
         headline=headline(columns),
         models=models,
-        teachings=[teaching for key, teaching in TEACHINGS.items() if key in present],
+        legend=legend(models),
         columns=columns,
         cards=cards,
-        tested=[card for card in cards if card.css != "untestable"],
+        tested=[] if lacking else [card for card in cards if card.css != "untestable"],
+        beyond=lacking,
         findings=findings_sentence(cards),
         jobs_planned=len(outcome.coverage),
         coverage=coverage_table(outcome.coverage),
@@ -107,6 +117,7 @@ def gather(outcome: StudyOutcome) -> Page:
         jobs=jobs(results.provenance),
         versions=versions(results.provenance),
         settings=settings_text(outcome.settings),
+        citation=bibtex(results),
         growing=growing_picture(results),
         importance=importance_pictures(results),
         pictures=feature_pictures(results),

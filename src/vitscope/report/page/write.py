@@ -19,36 +19,50 @@ from vitscope.core.files import make_folder, write_atomically
 from vitscope.core.teachings import TEACHINGS
 from vitscope.findings.outcome import StudyOutcome
 from vitscope.report.attention_figures import KIND_COLOURS
-from vitscope.report.page.payload import gather
+from vitscope.report.looks import on_dark, on_paper
+from vitscope.report.page.models import model_colours
+from vitscope.report.page.payload import Page, gather
+from vitscope.report.page.share import ICON, share_picture
 
 HERE = Path(__file__).parent
-DARK_KINDS = {"global": "#3d4353"}  # what is everywhere must not shine
+DARK_KINDS = {  # on a dark screen; what is everywhere must not shine
+    "cls-bound": "#c9ccd6", "offset local": "#ff5c98", "strict local": "#8189ff", "axial local": "#cdb92a",
+    "global": "#3d4353",
+}  # fmt: skip
 STYLES = (  # later ones take precedence
-    "colours", "type", "frame", "bar", "tooltip", "figures", "pickers", "charts", "swatch", "panels", "overview",
-    "atlas", "tables", "print",
+    "colours", "type", "frame", "bar", "tooltip", "figures", "take", "pickers", "charts", "swatch", "panels",
+    "overview", "atlas", "tables", "print",
 )  # fmt: skip
 SCRIPTS = (  # in the order in which they are read; they share one scope
-    "dom", "study", "colours", "selection", "tooltip", "marks", "axes", "lines", "cursor", "pickers", "curves", "tasks",
+    "dom", "study", "colours", "selection", "tooltip", "marks", "axes", "lines", "cursor", "pickers", "take", "curves",
+    "tasks",
     "maps", "kinds", "views", "atlas", "walk", "head", "heatmap", "similarity", "depth", "spaces", "answers",
     "legend", "page",
 )  # fmt: skip
 
 
 def write_page(outcome: StudyOutcome, path: Path) -> Path:
-    """Write the page and return its path. A page that was there is replaced when the new one is complete."""
-    text = render(outcome)
+    """Write the page and return its path. A page that was there is replaced when the new one is complete.
+
+    Beside it lies a picture, for places where a link to the page is shared; the page itself does without.
+    """
+    page, picture = gather(outcome), path.with_suffix(".png")
     make_folder(path.parent)
-    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    write_atomically(picture, lambda temporary: temporary.write_bytes(share_picture(page)))
+    write_atomically(path, lambda temporary: temporary.write_text(render(page, picture.name), encoding="utf-8"))
     return path
 
 
-def render(outcome: StudyOutcome) -> str:
-    page, assets = gather(outcome), _assets()
+def render(page: Page, share: str = "") -> str:
+    """share: the picture that stands for the page where it is shared; none if it is not given."""
+    assets = Assets(f"{model_colours(page.models)}\n{_style()}", _script())
     return (
         _templates()
         .get_template("page.html.j2")
         .render(
             page=page,
+            share=share,
+            icon=ICON,
             style=Markup(assets.style),
             script=Markup(assets.script),
             policy=assets.policy,
@@ -95,14 +109,21 @@ def in_one_scope(scripts: str) -> str:
 
 
 @cache
-def _assets() -> Assets:
-    style = f"{fixed_colours()}\n{read_assets([(HERE, STYLES)], 'css')}"
-    return Assets(style, in_one_scope(read_assets([(HERE, SCRIPTS)], "js")))
+def _style() -> str:
+    return f"{fixed_colours()}\n{read_assets([(HERE, STYLES)], 'css')}"
+
+
+@cache
+def _script() -> str:
+    return in_one_scope(read_assets([(HERE, SCRIPTS)], "js"))
 
 
 def fixed_colours() -> str:
     """A class per teaching and per kind of head, so that no element needs a style of its own."""
-    teachings = [f".t-{key} {{ --teaching: {teaching.colour}; }}" for key, teaching in TEACHINGS.items()]
+    teachings = [
+        f".t-{key} {{ --teaching: light-dark({on_paper(how.colour)}, {on_dark(how.colour)}); }}"
+        for key, how in TEACHINGS.items()
+    ]
     kinds = [
         f".k-{i} {{ --kind: light-dark({KIND_COLOURS[name]}, {DARK_KINDS.get(name, KIND_COLOURS[name])}); }}"
         for i, name in enumerate(KINDS)

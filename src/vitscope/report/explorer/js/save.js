@@ -50,12 +50,6 @@ function sheetAsSvg() {
   return new Blob([new XMLSerializer().serializeToString(sheet)], { type: "image/svg+xml" });
 }
 
-function download(blob, name) {
-  const address = URL.createObjectURL(blob);
-  html("a", { href: address, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(address), 10_000);
-}
-
 /** A Python string: JSON has the same escapes. */
 const quoted = JSON.stringify;
 

@@ -1,4 +1,4 @@
-// Why: what the best layer of each model answers, as pictures.
+// Why: what the best layer of every model answers, as pictures: successes and failures, models side by side.
 
 function answersFigure() {
   const figure = find("#chart-answers");
@@ -8,33 +8,27 @@ function answersFigure() {
   const kinds = [...new Set(study.answers.map(kindOf))];
   const image = html("img", { class: "answer" });
   find(".answers", figure).append(image);
-  const state = { kind: kinds[0], which: study.answers[0].which, whose: null };
+  const state = { kind: kinds[0], which: null };
   const offered = () => study.answers.filter((answer) => kindOf(answer) === state.kind);
-  const isShown = (answer) => answer.model === null || visible(answer.model);
 
-  const draw = () => {
-    const shown = offered().filter(isShown);
-    const answers = shown.length ? shown : offered();
-    const chosen = answers.find((answer) => answer.which === state.which) ?? answers[0];
-    state.which = chosen.which;
-    state.whose.set(chosen.which);
+  const show = (which) => {
+    const chosen = offered().find((answer) => answer.which === which);
     image.src = chosen.image;
     image.alt = `${chosen.kind} of ${chosen.dataset}: ${chosen.which}`;
   };
-  const choose = (which) => {
-    state.which = which;
-    if (offered().some((answer) => answer.which === which && !isShown(answer))) showAll();
-    draw();
-  };
   const build = () => {
     const answers = offered();
-    const name = answers[0].model === null ? "Video" : "Model";
-    const options = answers.map(({ which }) => [which, which]);
-    const whose = picker(name, options, choose, 8);
-    if (state.whose) state.whose.element.replaceWith(whose.element);
-    else find(".pickers", figure).append(whose.element);
-    state.whose = whose;
-    draw();
+    const name = answers[0].kind === "video" ? "Video" : "Question";
+    const which = picker(
+      name,
+      answers.map((answer) => [answer.which, answer.which]),
+      show,
+      8,
+    );
+    if (state.which) state.which.element.replaceWith(which.element);
+    else find(".pickers", figure).append(which.element);
+    state.which = which;
+    show(answers[0].which);
   };
   const pick = (kind) => {
     state.kind = kind;
@@ -43,5 +37,22 @@ function answersFigure() {
   const options = kinds.map((kind) => [kind, kind]);
   if (kinds.length > 1) find(".pickers", figure).append(picker("Answers", options, pick).element);
   build();
-  whenIsolated(draw);
+  takeAway(find("figcaption", figure), { name: () => image.alt, canvases: () => [["", imageAsCanvas(image)]] });
+}
+
+/** Pictures that stand in the page already. */
+function pictureFigures() {
+  for (const figure of findAll("#chart-pictures, #chart-growing")) {
+    const shown = () => findAll("img", figure).filter((image) => image.checkVisibility());
+    takeAway(find("figcaption", figure), {
+      name: find("h3, .see", figure).textContent.slice(0, 40),
+      canvases: () => shown().map((image) => [image.alt, imageAsCanvas(image)]),
+    });
+  }
+}
+
+function imageAsCanvas(image) {
+  const canvas = new OffscreenCanvas(image.naturalWidth, image.naturalHeight);
+  canvas.getContext("2d").drawImage(image, 0, 0);
+  return canvas;
 }

@@ -58,6 +58,22 @@ function curveFigure(figure) {
   build();
   responsive(host, draw);
   whenIsolated(() => say(find(".reading", figure), chart.measures[state.measure], shown(chart.series)));
+  takeAway(find("figcaption", figure), {
+    name: () => `${chart.title}: ${chart.measures[state.measure].title}`,
+    draw: (stage) =>
+      drawLines(
+        stage,
+        {
+          ...chart.measures[state.measure],
+          name: "",
+          series: shown(chart.series),
+          chance: shown(chart.chance),
+          labels: true,
+        },
+        WIDTH,
+      ),
+    rows: () => seriesRows(shown(chart.series)),
+  });
   curveFigures.set(figure.id, (measure) => measure in chart.measures && choose("measure", measure));
 }
 

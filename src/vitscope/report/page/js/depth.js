@@ -47,29 +47,26 @@ function depthFigure() {
     const matrix = depthMatrix(state.tokens, state.a, state.b);
     if (!matrix) return area.replaceChildren(html("p", { class: "absent" }, "This study has no such comparison."));
     const [down, across] = [models[state.a].title, models[state.b].title];
-    drawHeat(
-      area,
-      {
-        label: `Similarity of layers: ${down} (rows) with ${across} (columns)`,
-        text: false,
-        gap: 0,
-        left: 30,
-        top: 24,
-        rows: siteTicks(state.a, matrix.rows),
-        columns: siteTicks(state.b, matrix.columns),
-        value: matrix.value,
-        shown: () => true,
-        describe: (i, j) => [
-          html("b", {}, matrix.value(i, j) === null ? "no similarity" : `CKA ${matrix.value(i, j).toFixed(2)}`),
-          html("br"),
-          `${down}, ${siteName(state.a, i, matrix.rows)}`,
-          html("br"),
-          `${across}, ${siteName(state.b, j, matrix.columns)}`,
-        ],
-      },
-      Math.min(host.clientWidth, 520),
-      22,
-    );
+    state.matrix = matrix;
+    state.map = {
+      label: `Similarity of layers: ${down} (rows) with ${across} (columns)`,
+      text: false,
+      gap: 0,
+      left: 30,
+      top: 24,
+      rows: siteTicks(state.a, matrix.rows),
+      columns: siteTicks(state.b, matrix.columns),
+      value: matrix.value,
+      shown: () => true,
+      describe: (i, j) => [
+        html("b", {}, matrix.value(i, j) === null ? "no similarity" : `CKA ${matrix.value(i, j).toFixed(2)}`),
+        html("br"),
+        `${down}, ${siteName(state.a, i, matrix.rows)}`,
+        html("br"),
+        `${across}, ${siteName(state.b, j, matrix.columns)}`,
+      ],
+    };
+    drawHeat(area, state.map, Math.min(host.clientWidth, 520), 22);
     const where = matrix.rows > models[state.a].depth ? "goes into attention and into the MLP of" : "leaves";
     const sides = `Down: layers of ${down}. Across: layers of ${across}.`;
     find(".note", figure).textContent = `${sides} Compared is what ${where} every block.`;
@@ -111,6 +108,11 @@ function depthFigure() {
     },
   );
   find(".pickers", figure).append(rows.element, columns.element, ...(present.length > 1 ? [tokens.element] : []));
+  takeAway(find("figcaption", figure), {
+    name: () => state.map.label,
+    draw: (stage) => drawHeat(stage, state.map, WIDTH, 22),
+    rows: () => depthRows(state),
+  });
   responsive(host, all);
   themeListeners.push(all);
 }
@@ -139,4 +141,16 @@ function depthThumb(tokens, model, choose) {
   );
   thumb.addEventListener("click", choose);
   return thumb;
+}
+
+/** A row for each pair of sites. */
+function depthRows({ a, b, tokens, matrix }) {
+  const rows = [["model", "site", "other_model", "other_site", "measure", "variant", "value"]];
+  for (let i = 0; i < matrix.rows; i++) {
+    for (let j = 0; j < matrix.columns; j++) {
+      const [here, there] = [siteName(a, i, matrix.rows), siteName(b, j, matrix.columns)];
+      rows.push([models[a].title, here, models[b].title, there, "cka_depth", tokens, matrix.value(i, j)]);
+    }
+  }
+  return rows;
 }

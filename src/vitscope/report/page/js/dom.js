@@ -38,3 +38,10 @@ function responsive(host, draw) {
     }
   }).observe(host);
 }
+
+/** Hand a file to the reader. */
+function download(blob, name) {
+  const address = URL.createObjectURL(blob);
+  html("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}

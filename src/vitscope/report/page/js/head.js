@@ -5,6 +5,15 @@ function headPanel() {
   if (!host) return;
   const draw = () =>
     selection.head && study.heads[selection.head.model] && host.replaceChildren(...headParts(selection.head));
+  const home = host.parentElement;
+  const narrow = matchMedia("(max-width: 900px)");
+  const settle = () => {
+    const grid = selection.head && find(`#atlas-grids [data-model="${selection.head.model}"]`);
+    if (narrow.matches && grid) grid.after(host);
+    else home.append(host);
+  };
+  narrow.addEventListener("change", settle);
+  whenPicked(settle);
   whenPicked(draw);
   themed(draw);
   whenIsolated(followIsolation);

@@ -132,12 +132,12 @@ function readHeat(root, map, cell, cursor) {
   });
 }
 
-/** The scale of a heat map, as a strip. */
-function rampStrip(low, high) {
+/** The scale of a heat map, as a strip. low, high: texts or elements. */
+function rampStrip(low, high, stops = SEQUENTIAL) {
   const canvas = html("canvas", { width: 128, height: 10, "aria-hidden": "true" });
   themed(() => {
     const context = canvas.getContext("2d");
-    ramp(SEQUENTIAL).forEach((colour, i) => {
+    ramp(stops).forEach((colour, i) => {
       context.fillStyle = `rgb(${colour.join()})`;
       context.fillRect(i / 2, 0, 1, 10);
     });

@@ -59,6 +59,7 @@ function kindsFigure() {
       )
       .filter(Boolean),
   );
+  takeAway(find("#chart-kinds figcaption"), { name: "Kinds of heads", rows: kindRows });
   fade(host);
   whenPicked(({ model, layer, head }) => {
     const index = study.heads[model] ? layer * study.heads[model].heads + head : -1;
@@ -104,3 +105,17 @@ function kindSummary(heads, model) {
     .filter(([, count]) => count);
   return `${models[model].title}: ${counts.map(([name, count]) => `${count} ${name}`).join(", ")}`;
 }
+
+/** A row for each head. */
+const kindRows = () => [
+  ["model", "layer", "head", "kind", "stability"],
+  ...study.heads.flatMap((heads, model) =>
+    (heads?.kind ?? []).map((kind, index) => [
+      models[model].title,
+      Math.floor(index / heads.heads) + 1,
+      (index % heads.heads) + 1,
+      study.kinds[kind].name,
+      heads.stability?.[index],
+    ]),
+  ),
+];

@@ -1,11 +1,8 @@
-// The legend isolates teachings and models, everywhere at once.
+// The legend isolates models, series and teachings, everywhere at once.
 
 function startLegend() {
   const legend = find(".legend");
-  const members = (chip) =>
-    chip.dataset.only !== undefined
-      ? [Number(chip.dataset.only)]
-      : models.map((model, i) => (model.teaching === chip.dataset.teaching ? i : -1)).filter((i) => i >= 0);
+  const members = (chip) => chip.dataset.members.split(",").map(Number);
   const chips = findAll(".chip:not(.all)", legend);
   for (const chip of chips) chip.addEventListener("click", () => toggleOnly(members(chip)));
   const all = find("#show-all");

@@ -8,9 +8,7 @@ function drawLines(host, chart, width) {
   const labels = chart.labels && width > 560;
   const height = chart.height ?? Math.max(240, Math.min(400, width * 0.52));
   const box = { left: 42, right: width - (labels ? 112 : 12), top: 30, bottom: height - 34 };
-  const spread = chart.series.some((one) => one.heads);
-  const inner = spread ? (0.32 * (box.right - box.left)) / Math.max(models[0].depth, 2) : 4;
-  const x = depthScale(box.left + inner + 4, box.right - inner - 4);
+  const x = depthScale(box.left + 8, box.right - 8);
   const scale = verticalScale(allValues(chart), chart, box.top, box.bottom);
   const root = svg("svg", {
     class: "chart",
@@ -26,10 +24,8 @@ function drawLines(host, chart, width) {
     svg("line", { class: "cursor", y1: box.top, y2: box.bottom, visibility: "hidden" }),
   );
   const dots = [];
-  const order = [...new Set(chart.series.map((one) => one.model))];
   for (const one of chart.series) {
-    const shift = spread && order.length > 1 ? (order.indexOf(one.model) / (order.length - 1) - 0.5) * 1.7 * inner : 0;
-    root.append(drawSeries(one, x, scale.y, shift, dots));
+    root.append(drawSeries(one, x, scale.y, dots));
   }
   for (const one of chart.chance ?? []) {
     const points = pointsOf(one, x, scale.y);
@@ -55,11 +51,11 @@ const allValues = (chart) =>
     ...(one.heads ?? []).flat().map((head) => head[1]),
   ]);
 
-const pointsOf = (one, x, y, shift = 0) =>
+const pointsOf = (one, x, y) =>
   one.layer
     .map((layer, i) => ({ layer, i, at: position(one.model, layer), value: one.value[i] }))
     .filter((point) => point.value !== null)
-    .map((point) => ({ ...point, x: x(point.at) + shift, y: y(point.value) }));
+    .map((point) => ({ ...point, x: x(point.at), y: y(point.value) }));
 
 const linePath = (points) => points.map((p, i) => `${i ? "L" : "M"}${p.x.toFixed(1)} ${p.y.toFixed(1)}`).join("");
 
@@ -88,9 +84,9 @@ function frame(chart, box, x, scale, width) {
   return parts;
 }
 
-function drawSeries(one, x, y, shift, dots) {
+function drawSeries(one, x, y, dots) {
   const group = svg("g", { "data-model": one.model, class: modelClass(one.model) });
-  const points = pointsOf(one, x, y, shift);
+  const points = pointsOf(one, x, y);
   const banded = points.filter((p) => one.low && one.low[p.i] !== null && one.high[p.i] !== null);
   if (banded.length > 1) {
     const up = banded.map((p) => ({ x: p.x, y: y(one.high[p.i]) }));

@@ -30,20 +30,30 @@ function fillWithMap(canvas, packed, index, stops, least = 0) {
   paintMap(canvas.getContext("2d"), packed, index, stops, 0, 0, canvas.width, canvas.height, least);
 }
 
-/** A picture in the light of map `index`: as dark as it is little attended, compared with the most attended cell. */
-function lightUp(canvas, picture, packed, index) {
+const GLOW = { light: HEAT.dark, dark: HEAT.dark }; // over a photo: dark where nobody looks, whatever the theme
+
+/**
+ * A picture with map `index` laid over it, at (x, y), width x height in pixels of the context. top: the value that is
+ * painted brightest; opacity: of the map, 0 to 1.
+ */
+function layOver(context, picture, packed, index, top, opacity, x, y, width, height) {
   const { width: w, height: h } = packed;
-  const shadow = new ImageData(w, h);
+  const colours = ramp(GLOW);
+  const image = new ImageData(w, h);
   for (let i = 0; i < w * h; i++) {
-    const light = (packed.byte(index, i) / 255) ** 2;
-    shadow.data[4 * i + 3] = Math.round(225 * (1 - light) ** 1.5);
+    const share = top > 0 ? Math.min(1, packed.value(index, i) / top) : 0;
+    const colour = colours[Math.round(255 * share)];
+    for (let channel = 0; channel < 3; channel++) image.data[4 * i + channel] = colour[channel];
+    image.data[4 * i + 3] = 255;
   }
   const small = new OffscreenCanvas(w, h);
-  small.getContext("2d").putImageData(shadow, 0, 0);
-  [canvas.width, canvas.height] = [2 * picture.naturalWidth, 2 * picture.naturalHeight];
-  const context = canvas.getContext("2d");
-  context.drawImage(picture, 0, 0, canvas.width, canvas.height);
-  context.drawImage(small, 0, 0, canvas.width, canvas.height);
+  small.getContext("2d").putImageData(image, 0, 0);
+  context.imageSmoothingEnabled = true;
+  context.globalAlpha = 1;
+  context.drawImage(picture, x, y, width, height);
+  context.globalAlpha = opacity;
+  context.drawImage(small, x, y, width, height);
+  context.globalAlpha = 1;
 }
 
 /** Even attention over the model's grid, times five: below it, an aligned map is painted pale. */

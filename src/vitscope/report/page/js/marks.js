@@ -1,4 +1,4 @@
-// The mark of each teaching, in charts and in text.
+// The mark of each model, in charts and in text.
 
 const SHAPES = {
   circle: "M4.4 0A4.4 4.4 0 1 1-4.4 0A4.4 4.4 0 1 1 4.4 0Z",
@@ -18,7 +18,7 @@ const SHAPES = {
 };
 
 /** Class of everything that is drawn for a model. */
-const modelClass = (model) => `t-${models[model].teaching}${models[model].filled ? "" : " hollow"}`;
+const modelClass = (model) => `m-${model}${models[model].filled ? "" : " hollow"}`;
 
 /** A mark inside text. */
 function modelMark(model) {

@@ -26,6 +26,22 @@ function followFindings() {
   }
 }
 
+/** What is wider than its place says so, and fades at the side where it goes on. */
+function showScrolling() {
+  for (const area of findAll(".scroll, .bar nav, .legend")) {
+    const table = area.matches(".scroll");
+    const hint = table && html("p", { class: "scrolls", "aria-hidden": "true", hidden: true }, "scrolls sideways →");
+    if (hint) area.before(hint);
+    const show = () => {
+      area.classList.toggle("more", area.scrollLeft + area.clientWidth < area.scrollWidth - 4);
+      if (hint) hint.hidden = area.scrollWidth <= area.clientWidth + 4 || !area.clientWidth;
+    };
+    area.addEventListener("scroll", show, { passive: true });
+    const observer = new ResizeObserver(show);
+    [area, ...area.children].forEach((part) => observer.observe(part));
+  }
+}
+
 /** Paper has no clicks: what is folded is printed open. */
 function openForPrint() {
   const opened = [];
@@ -61,8 +77,12 @@ similarityFigure();
 depthFigure();
 spacesFigure();
 taskCharts();
+bestTable();
 answersFigure();
+pictureFigures();
+citation();
 startLegend();
 followChapters();
 followFindings();
+showScrolling();
 openForPrint();

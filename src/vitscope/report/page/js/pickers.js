@@ -35,11 +35,11 @@ function listPicker(id, name, options, change) {
   return { element, get: () => select.value, set: (value) => (select.value = String(value)) };
 }
 
-/** A slider from 1 to `high`; words(value) is shown beside it. */
-function slider(name, high, value, change) {
+/** A slider from `low` to `high`, its value beside its name. */
+function slider(name, high, value, change, low = 1) {
   const id = `picker-${(pickerCount += 1)}`;
   const output = html("output", { for: id }, String(value));
-  const input = html("input", { type: "range", id, min: 1, max: high, value });
+  const input = html("input", { type: "range", id, min: low, max: high, value });
   input.addEventListener("input", () => {
     output.textContent = input.value;
     change(Number(input.value));

@@ -53,12 +53,18 @@ function similarityFigure() {
       describe: (i, j) => pairText(matrix, i, j),
     };
     drawHeat(area, map, host.clientWidth, 72);
+    state.map = map;
     fade(area);
     reading.textContent = pairSentence(matrix);
     find(".note", figure).textContent =
       `${matrix.n.toLocaleString("en")} pictures of ${shortName(matrix.dataset)}. Unrelated features get their null, told with each value.`;
   };
   build();
+  takeAway(find("figcaption", figure), {
+    name: () => state.map.label,
+    draw: (stage) => drawHeat(stage, state.map, WIDTH, 72),
+    rows: () => pairRows(chosen()),
+  });
   responsive(host, draw);
   themeListeners.push(draw);
   whenIsolated(draw);
@@ -94,4 +100,19 @@ function pairSentence(matrix) {
   pairs.sort((a, b) => b[2] - a[2]);
   const told = ([i, j, value]) => `${models[i].title} and ${models[j].title} (${number(value)})`;
   return pairs.length === 1 ? `${told(pairs[0])}.` : `Most alike are ${told(pairs[0])}; least, ${told(pairs.at(-1))}.`;
+}
+
+/** A row for each pair of models, as in the tidy table. */
+function pairRows(matrix) {
+  const { dataset, measure, tokens, protocol, value, low, high, n } = matrix;
+  const rows = models.flatMap((model, i) =>
+    models.slice(i + 1).map((other, k) => {
+      const j = i + 1 + k;
+      return [model.title, other.title, dataset, measure, tokens, protocol, value[i][j], low[i][j], high[i][j], n];
+    }),
+  );
+  return [
+    ["model", "other_model", "dataset", "measure", "variant", "protocol", "value", "ci_low", "ci_high", "n"],
+    ...rows,
+  ];
 }

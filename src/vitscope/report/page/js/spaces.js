@@ -43,6 +43,10 @@ function spacesFigure() {
       }).element,
     );
   }
+  takeAway(find("figcaption", figure), {
+    name: () => `The space that pictures live in, ${Object.fromEntries(PROJECTIONS)[state.projection]}`,
+    canvases: () => study.spaces.map((space, i) => [models[space.model].title, find("canvas", tiles[i].element)]),
+  });
   themed(draw);
   fade(figure);
 }

@@ -7,10 +7,12 @@ function showTooltip(content, x, y) {
   tooltip.replaceChildren(...[content].flat());
   tooltip.hidden = false;
   const { width, height } = tooltip.getBoundingClientRect();
-  const right = x + 16 + width < innerWidth - 8;
-  const left = right ? x + 16 : x - 16 - width;
-  tooltip.style.left = `${Math.max(8, Math.min(left, innerWidth - width - 8))}px`;
-  tooltip.style.top = `${Math.max(8, Math.min(y - height / 2, innerHeight - height - 8))}px`;
+  const within = (value, most) => `${Math.max(8, Math.min(value, most - 8))}px`;
+  const left = x + 16 + width < innerWidth - 8 ? x + 16 : x - 16 - width;
+  const beside = left >= 8;
+  const above = y - 20 - height >= 8 ? y - 20 - height : y + 24; // no room beside: never on top of what is read
+  tooltip.style.left = within(beside ? left : x - width / 2, innerWidth - width);
+  tooltip.style.top = within(beside ? y - height / 2 : above, innerHeight - height);
 }
 
 function hideTooltip() {
