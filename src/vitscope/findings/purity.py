@@ -1,8 +1,8 @@
 """F7: how cluster purity changes over depth.
 
 Seen on real networks (300 images of CIFAR-10 at 224 pixels): CLS purity of supervised B/16 rises with depth, from 0.27
-to 0.72, and that of its patch tokens earlier (half-way at layer 9 against 10). That of DINOv2 S/14 rises to 0.36 at layer
-11 of 12 and falls to 0.23 at the last: on such pictures the claim does not hold for it.
+to 0.72, and that of its patch tokens earlier (half-way at layer 9 against 10). That of DINOv2 S/14 rises to 0.36
+at layer 11 of 12 and falls to 0.23 at the last: on such pictures the claim does not hold for it.
 """
 
 from __future__ import annotations
