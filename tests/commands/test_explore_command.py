@@ -79,11 +79,11 @@ def test_a_run_of_a_single_command_brings_its_models(photos: Path, tmp_path: Pat
     from vitscope.commands.explore import _specs
     from vitscope.commands.options import ModelOptions
 
-    main(["tasks", "random:zoo/dino", "--knn", str(photos), "--out", str(tmp_path / "run"), "--no-page", "--no-figures",
+    main(["tasks", "zoo/mae", "--knn", str(photos), "--out", str(tmp_path / "run"), "--no-page", "--no-figures",
           "--no-probe"])  # fmt: skip
     specs, _ = _specs([], load_results(tmp_path / "run"), ModelOptions())
-    assert specs[0].name == "random:zoo/dino"
-    assert [spec.name for spec in specs].count("zoo/dino") == 1
+    assert specs[0].name == "zoo/mae"
+    assert [spec.name for spec in specs].count("zoo/mae") == 1
 
 
 def test_exports_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -152,7 +152,7 @@ def _specs(
 
 
 def _entries(results: StudyResults) -> list[dict[str, Any]]:
-    """The models of a run: as its study file has them, or those of the table, which single commands leave."""
+    """The models of a run: as its study file has them, or, of a single command, the titles that are names."""
     return results.settings.get("models") or [{"name": name} for name in results.table["model"].unique().sort()]
 
 
