@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 import timm
 
+from vitscope.core.errors import VitscopeError
 from vitscope.data.preprocessing import CLIP, HALF, IMAGENET
 from vitscope.models.catalogue import CATALOGUE
 from vitscope.models.listing import listings
-from vitscope.models.registry import build, find_entry
+from vitscope.models.registry import build, find_entry, zoo_card
 
 STUDY = {
     "fs-s32", "fs-s16", "fs-b32", "fs-b16", "fs-b8", "fs-l16", "clip-b32", "clip-b16", "clip-l14", "dino-s16",
@@ -58,3 +59,10 @@ def test_an_untagged_timm_name_means_its_default_weights() -> None:
 def test_listing_patterns() -> None:
     assert {listing.name for listing in listings("moco*")} == {"moco-s16", "moco-b16"}
     assert any(listing.group == "timm" for listing in listings("vit_tiny_patch16_224*"))
+
+
+@pytest.mark.parametrize("name", ["zoo/../zoo/dino", "zoo//dino", "zoo/dino.toml", "zoo/" + "k" * 5000])
+def test_names_of_the_zoo_are_no_paths(name: str) -> None:
+    with pytest.raises(VitscopeError, match="the zoo has no") as told:
+        zoo_card(name)
+    assert len(str(told.value)) < 300

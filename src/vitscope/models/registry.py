@@ -68,8 +68,7 @@ def build(architecture: str, options: Mapping[str, Any], size: Size = None) -> t
 
 
 def zoo_card(name: str) -> ModelCard:
-    path = ZOO / f"{name.removeprefix('zoo/')}.toml"
-    if not path.is_file():
-        there = ", ".join(f"zoo/{p.stem}" for p in sorted(ZOO.glob("*.toml"))) or "none yet"
-        raise VitscopeError(f"the zoo has no '{name}': there is {there}")
-    return read_card(path)
+    cards = {f"zoo/{path.stem}": path for path in sorted(ZOO.glob("*.toml"))}  # a name is no path: zoo/../x is none
+    if name not in cards:
+        raise VitscopeError(f"the zoo has no '{shorten(name, 60)}': there is {', '.join(cards) or 'none yet'}")
+    return read_card(cards[name])
