@@ -28,6 +28,7 @@ NEEDED: dict[str, list[str]] = {
     "results": [],
     "models": [],
     "datasets": [],
+    "completion": [],
     "heads": [MODEL, "--images", "photos", "--out", "out"],
     "look": ["photos/class0/000.png", "--model", MODEL, "--out", "out"],
     "explore": [MODEL, "--export", "page.html", "photos/class0/000.png"],  # without it, a server until Ctrl-C
@@ -131,7 +132,10 @@ def test_every_command_is_fed() -> None:
         ("attention", "--show"),
         ("attention", "MODELS"),
         ("init", "PATH"),
-        *((command, "--out") for command in set(NEEDED) - {"init", "results", "models", "datasets", "explore"}),
+        *(
+            (command, "--out")
+            for command in set(NEEDED) - {"init", "results", "models", "datasets", "completion", "explore"}
+        ),
     }
     assert expected <= found, f"missing: {expected - found}; found: {sorted(found)}"
 
