@@ -273,6 +273,9 @@ class Run:
             if before != after:
                 self.changes.append({"step": self.step, "setting": name, "before": before, "after": after})
         self.tell(*self.curve, anew=True)
+        every = self.settings.save_every
+        if every > 0 and self.step and self.step % every == 0 and path == self.folder / CHECKPOINT:
+            self.set_aside()  # once more: whatever ended the run may have ended it while it did
         return True
 
     def _take(self, state: dict[str, Any]) -> None:
