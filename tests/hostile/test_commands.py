@@ -134,11 +134,7 @@ def test_every_command_is_fed() -> None:
         ("init", "PATH"),
         *(
             (command, "--out")
-<<<<<<< HEAD
             for command in set(NEEDED) - {"init", "results", "models", "datasets", "completion", "explore"}
-=======
-            for command in set(NEEDED) - {"init", "results", "models", "datasets", "explore", "completion"}
->>>>>>> manners
         ),
     }
     assert expected <= found, f"missing: {expected - found}; found: {sorted(found)}"
