@@ -109,11 +109,12 @@ def open_run(
     images: StoredImages,
     schedule: Schedule,
     *,
-    options: Mapping[str, Any] = OPTIONS,
+    options: Mapping[str, Any] | None = None,
     watch: Monitor | None = None,
     on_point: Callable[[Point], None] | None = None,
 ) -> Run:
-    """The run of one network, at its start."""
+    """The run of one network, at its start. options: of another architecture than the zoo's."""
+    options = dict(OPTIONS if options is None else options)
     course = COURSES[key]
     teacher = course.teacher or key
     recipe = recipe_for(teacher, course.changes)
@@ -132,7 +133,7 @@ def open_run(
         identity={
             "teacher": teacher,
             "architecture": ARCHITECTURE,
-            "options": dict(options),
+            "options": options,
             "data": images.digest,
             "batch": course.batch,
             "seed": course.seed,

@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def names(files: list[Path], folder: Path) -> set[str]:
     assert all(file.is_file() and file.stat().st_size > 500 for file in files)
-    assert {file.suffix for file in files} == {".png", ".svg"}
+    assert {file.suffix for file in files} == {".png", ".svg", ".pdf"}
     return {file.stem for file in files}
 
 

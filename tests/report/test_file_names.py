@@ -36,4 +36,4 @@ def test_images_of_one_name_do_not_overwrite_each_other(alike: list[Spec], tmp_p
     photos = make_photos(tmp_path / "photos", count=2)
     (photos / "class1/001.png").rename(photos / "class1/000.png")
     written = draw_images(alike, sorted(photos.rglob("*.png")), tmp_path / "out")
-    assert len(set(written)) == len(written) == 8  # two images, two models, two formats
+    assert len(set(written)) == len(written) == 12  # two images, two models, three formats

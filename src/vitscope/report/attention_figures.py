@@ -24,7 +24,7 @@ from vitscope.report.style import FAINT, FORMATS, HEAT, INK, SEQUENTIAL, save_fi
 
 KIND_COLOURS = {  # none of them is the colour of a teaching: they mean kinds of heads, as frames and squares
     "cls-bound": "#2f3136",
-    "offset local": "#c2105a",
+    "offset local": "#007878",
     "strict local": "#2a2fa8",
     "axial local": "#7d6b00",
     "soft local": "#a3c64a",

@@ -26,7 +26,7 @@ from vitscope.report.page.share import ICON, share_picture
 
 HERE = Path(__file__).parent
 DARK_KINDS = {  # on a dark screen; what is everywhere must not shine
-    "cls-bound": "#c9ccd6", "offset local": "#ff5c98", "strict local": "#8189ff", "axial local": "#cdb92a",
+    "cls-bound": "#c9ccd6", "offset local": "#30c0c0", "strict local": "#8189ff", "axial local": "#cdb92a",
     "global": "#3d4353",
 }  # fmt: skip
 STYLES = (  # later ones take precedence
