@@ -43,7 +43,7 @@ class Ray:
                 _begin(ray)
             prove_sight(ray, schedule.plan, store)
             crew = Actors(ray, schedule.plan, store, self.processes, len(schedule.jobs))
-            title = f"{len(schedule.jobs)} jobs on {len(crew.workers)} Ray workers"
+            title = f"{len(schedule.jobs)} jobs on {len(crew.members)} Ray workers"
             with progress(title, sum(job.images for job in schedule.jobs)) as advance:
                 try:
                     supervise(schedule, crew, store, advance)
