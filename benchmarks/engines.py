@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.timing import Row
 
-IMAGES = 1024  # sixteen shards: they divide evenly
+IMAGES = 1536  # twenty-four shards: they divide evenly
 RUN = """
 import json, os, sys, time
 start, way, photos, store, arch = time.perf_counter(), *sys.argv[1:5]

@@ -25,10 +25,11 @@ CASES = [  # code, packages that must not be there, at most so many modules
     (COMMAND.format(arguments=["--help"]), {"torch", "timm", "torchvision", "polars", "matplotlib"}, 500),
     (COMMAND.format(arguments=["--version"]), {"torch", "timm", "torchvision", "polars", "matplotlib"}, 500),
     (COMMAND.format(arguments=["models"]), {"timm", "torchvision", "polars", "matplotlib", "sklearn"}, 2000),
+    ("from vitscope.pipeline.engines.local import Worker\nfrom vitscope import Attention, Features", {"sklearn"}, 4000),
 ]
 
 
-@pytest.mark.parametrize(("code", "absent", "most"), CASES, ids=["import", "help", "version", "models"])
+@pytest.mark.parametrize(("code", "absent", "most"), CASES, ids=["import", "help", "version", "models", "worker"])
 def test_what_is_not_needed_is_not_imported(code: str, absent: set[str], most: int) -> None:
     run = subprocess.run([sys.executable, "-c", RUN.format(code=code)], capture_output=True, text=True, check=True)
     *packages, count = run.stderr.splitlines()[-1].split()[1:]

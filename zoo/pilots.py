@@ -17,7 +17,7 @@ from zoo.heads import heads_of
 # What differs from the zoo's architecture.
 VARIANTS: dict[str, dict[str, Any]] = {
     "zoo": {},
-    "absolute": {"use_rot_pos_emb": False, "attn_type": ""},
+    "absolute": {"use_rot_pos_emb": False},
     "rotary-only": {"use_abs_pos_emb": False},
     "gentle": {"rope_temperature": 100.0},
     "wide": {"embed_dim": 96, "num_heads": 6},

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 import numpy as np
 import torch
-from scipy.stats import norm
+from scipy.special import ndtri  # not scipy.stats, which takes half a second to import
 from torch import Tensor
 
 RESAMPLES = 1000
@@ -14,6 +15,7 @@ LEVEL = 0.95
 MANY = 20_000  # items: of more, resamples would take gigabytes, and the mean's distribution is normal to three digits
 
 
+@lru_cache(maxsize=1)  # the measures of one pass are of the same images; nobody may write into it
 def resampling_counts(n: int, resamples: int = RESAMPLES, seed: int = 0) -> Tensor:
     """How often each of n items is drawn in each bootstrap resample: (resamples, n), float64, rows sum to n."""
     generator = np.random.default_rng(seed)
@@ -51,7 +53,7 @@ def streamed_mean(blocks: Iterable[Tensor], *, level: float = LEVEL) -> tuple[Te
     if n <= MANY:
         values = torch.cat(kept)
         return values.mean(0), mean_interval(values, level=level), n
-    reach = norm.ppf((1 + level) / 2) * (squares / (n - 1) / n).sqrt()
+    reach = ndtri((1 + level) / 2) * (squares / (n - 1) / n).sqrt()
     return mean, torch.stack([mean - reach, mean + reach]), n
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+import ctypes
+from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import cache
 
 import torch
 
@@ -10,6 +12,8 @@ from vitscope.core.errors import VitscopeError
 
 BATCH_MEMORY = 4 << 30  # bytes of a GPU for each batch of 32: ViT-L's blocks with their attention, at 224 pixels
 MOST_TOGETHER = 8  # batches: beyond, a GPU is busy anyway
+# glibc's names of the sizes from which memory is taken from the system and given back to it, and what they are set to.
+MALLOC_SIZES = {-3: 128 << 20, -1: 512 << 20}  # M_MMAP_THRESHOLD, M_TRIM_THRESHOLD
 
 
 def choose_device(name: str | torch.device | None = None) -> torch.device:
@@ -76,3 +80,17 @@ def batches_together(device: torch.device) -> int:
     gpus = range(torch.cuda.device_count())
     memory = min(torch.cuda.get_device_properties(gpu).total_memory for gpu in gpus)
     return int(min(max(memory // BATCH_MEMORY, 1), MOST_TOGETHER))
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Have this process use freed memory again instead of giving it back to the system after every layer.
+
+    The activations of a layer are megabytes: by default glibc maps them anew each time, and the system clears every
+    page. That took a fifteenth of a pass, and more of it where several processes work beside each other. Elsewhere
+    (macOS, Windows, musl) nothing is done.
+    """
+    with suppress(OSError, AttributeError, TypeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        for name, size in MALLOC_SIZES.items():
+            mallopt(name, size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,9 @@ def digest_of(value: Any) -> str:
 def digest_of_strings(lines: Iterable[str]) -> str:
     """Digest of a list of names, in order."""
     state = hashlib.blake2b(digest_size=32)
-    for line in lines:
-        state.update(line.encode())
-        state.update(b"\0")
+    rest = iter(lines)
+    while some := list(islice(rest, 4096)):
+        state.update("\0".join([*some, ""]).encode())
     return state.hexdigest()[:LENGTH]
 
 

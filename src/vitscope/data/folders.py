@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from operator import attrgetter
 from pathlib import Path
 
 from vitscope.core.errors import BadData, shorten
@@ -15,6 +15,7 @@ from vitscope.data.samples import ListedFiles, Sample, SampleList, safe_id
 LIST_SUFFIXES = (".txt", ".lst", ".list")
 LARGEST_LIST = 64 << 20  # bytes: the paths of a million images
 DEEPEST = 64  # folders in folders
+IMAGES = tuple(EXTENSIONS)
 
 
 def open_images(path: Path | str) -> SampleList:
@@ -42,8 +43,8 @@ def open_images(path: Path | str) -> SampleList:
     return SampleList(files, classes=[safe_id(name) for name in label], origin=str(path))
 
 
-def walk_files(root: Path, wanted: Callable[[str], bool]) -> list[tuple[tuple[str, ...], str]]:
-    """Regular files under `root` whose names are wanted: the parts of their relative paths, sorted, and fingerprints.
+def listed_images(root: Path) -> tuple[list[str], list[str]]:
+    """Image files under `root`: their relative paths, sorted part by part, and fingerprints.
 
     Links are followed, but never into a folder that contains them. A folder that cannot be read is an error:
     leaving it out silently would change what is measured.
@@ -52,13 +53,15 @@ def walk_files(root: Path, wanted: Callable[[str], bool]) -> list[tuple[tuple[st
         raise BadData(f"{root} does not exist: check the path")
     if not root.is_dir():
         raise BadData(f"{root} is not a folder: give the folder that holds the files")
+    names: list[str] = []
+    fingerprints: list[str] = []
 
-    def walk(folder: str, parts: tuple[str, ...], ancestors: frozenset[tuple[int, int]]) -> Iterator[Found]:
-        if len(parts) > DEEPEST:
+    def walk(folder: str, before: str, ancestors: tuple[tuple[int, int], ...]) -> None:
+        if len(ancestors) > DEEPEST:
             raise BadData(f"folders in {root} are nested more than {DEEPEST} deep: give the one that is meant")
         try:
             status = os.stat(folder)
-            entries = list(os.scandir(folder))
+            entries = sorted(os.scandir(folder), key=attrgetter("name"))
         except PermissionError:
             raise BadData(f"the folder {folder} cannot be read: permission denied, change its permissions") from None
         except OSError as error:
@@ -67,42 +70,27 @@ def walk_files(root: Path, wanted: Callable[[str], bool]) -> list[tuple[tuple[st
         if identity in ancestors:
             return
         for entry in entries:
-            if entry.name.startswith(".") or entry.name == "__MACOSX":
+            name = entry.name
+            if name.startswith(".") or name == "__MACOSX":
                 continue
             try:
-                is_folder, is_file = entry.is_dir(), entry.is_file()
-                if is_file and wanted(entry.name):
+                is_folder = entry.is_dir()
+                if not is_folder and name.lower().endswith(IMAGES) and entry.is_file():
                     about = entry.stat()
-                    yield (*parts, entry.name), f"{about.st_size}@{about.st_mtime_ns}"
+                    names.append(before + name)
+                    fingerprints.append(f"{about.st_size}@{about.st_mtime_ns}")
             except OSError:  # a link to itself
                 continue
             if is_folder:
-                yield from walk(entry.path, (*parts, entry.name), ancestors | {identity})
+                walk(entry.path, f"{before}{name}{os.sep}", (*ancestors, identity))
 
-    return sorted(walk(str(root), (), frozenset()))
-
-
-Found = tuple[tuple[str, ...], str]
-
-
-def list_files(root: Path, wanted: Callable[[str], bool]) -> list[Path]:
-    """Regular files under `root` whose names are wanted, as paths relative to it, sorted by their parts."""
-    return [Path(*parts) for parts, _ in walk_files(root, wanted)]
-
-
-def listed_images(root: Path) -> tuple[list[str], list[str]]:
-    """Image files under `root`: relative paths, sorted by their parts, and fingerprints."""
-    found = walk_files(root, _is_image)
-    return [os.sep.join(parts) for parts, _ in found], [fingerprint for _, fingerprint in found]
-
-
-def _is_image(name: str) -> bool:
-    return os.path.splitext(name)[1].lower() in EXTENSIONS
+    walk(str(root), "", ())
+    return names, fingerprints
 
 
 def list_images(root: Path) -> list[Path]:
-    """Image files under `root`, relative to it, sorted."""
-    return list_files(root, _is_image)
+    """Image files under `root`, relative to it, sorted part by part."""
+    return [Path(name) for name in listed_images(root)[0]]
 
 
 def _from_list(path: Path) -> SampleList:

@@ -11,6 +11,7 @@ import os
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -97,6 +98,10 @@ class ListedFiles(Sequence[Sample]):
     def __len__(self) -> int:
         return len(self.names)
 
+    @cached_property
+    def ids(self) -> list[str]:
+        return [safe_id(name) for name in self.names]
+
     def __getitem__(self, index: Any) -> Any:
         name = self.names[index]
         label = None if self.labels is None else int(self.labels[index])
@@ -109,10 +114,11 @@ def safe_id(path: Path | str) -> str:
     >>> safe_id(Path("cats") / "tom\\x1b.jpg")
     'cats/tom\\\\x1b.jpg'
     """
-    try:
+    text = str(path)
+    if text.isascii() and text.isprintable():  # nearly always
+        return text.replace(os.sep, "/")
+    with suppress(UnicodeEncodeError):  # half a character, as JSON can spell it and no file system can
         text = os.fsencode(path).decode("utf-8", "backslashreplace")
-    except UnicodeEncodeError:  # half a character, as JSON can spell it and no file system can
-        text = str(path)
     return printable(text.replace(os.sep, "/"))
 
 
@@ -176,7 +182,8 @@ class SampleList(Sequence[Sample]):
     @property
     def ids(self) -> list[str]:
         if isinstance(self.base, ListedFiles):
-            return [safe_id(self.base.names[i]) for i in self._places()]
+            ids = self.base.ids
+            return ids if self.positions is None else [ids[i] for i in self._places()]
         return [sample.id for sample in self]
 
     @property
@@ -193,7 +200,8 @@ class SampleList(Sequence[Sample]):
             prints: Iterable[str] = (self.base.fingerprints[i] for i in self._places())
         else:
             prints = (sample.fingerprint for sample in self)
-        names = (f"{i}|{self._class_name(k)}|{p}" for i, k, p in zip(self.ids, self.labels, prints, strict=True))
+        classes = {label: self._class_name(label) for label in set(self.labels)}
+        names = (f"{i}|{classes[k]}|{p}" for i, k, p in zip(self.ids, self.labels, prints, strict=True))
         return digest_of_strings(chain(names, [self.annotation_digest], self.categories))
 
     def select(self, positions: Iterable[int]) -> SampleList:

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from vitscope.models.shape import ModelShape
 
 PAPER_BLOCK = 8  # images that the published code compares with each other
-MOST_POINTS = 2000  # images in projections and for dimensions: more change nothing and cost minutes
+MOST_POINTS = 2000  # images for dimensions: more change nothing and cost minutes
+MOST_DRAWN = 500  # images in projections: more are a cloud, and t-SNE is the slowest part of a reduction
 LEAST_POINTS = 10
 
 
@@ -180,10 +181,10 @@ def _add_dimensions(record: FeatureRecord, outcome: Outcome, protocol: str) -> N
 
 def _add_projections(record: FeatureRecord, labels: Tensor | None, outcome: Outcome) -> None:
     """PCA and t-SNE of the last layer's CLS features (mean spatial without CLS)."""
-    features = record.features(record.pooled.kinds[0], record.depth - 1, MOST_POINTS)
+    features = record.features(record.pooled.kinds[0], record.depth - 1, MOST_DRAWN)
     outcome.maps["projection.pca"], outcome.maps["projection.pca.share"] = pca(features)
     embedded = tsne(features)
     if embedded is not None:
         outcome.maps["projection.tsne"] = embedded
     if labels is not None:
-        outcome.maps["projection.labels"] = labels[:MOST_POINTS]
+        outcome.maps["projection.labels"] = labels[:MOST_DRAWN]

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 import torch
-from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -78,8 +77,11 @@ def cluster_layers(
     layers: Iterable[Tensor], labels: Tensor, *, k: int | None = None, protocol: str = "corrected", seeds: int = SEEDS
 ) -> Clustering:
     """Cluster the features of every layer. layers: (n, D) each; labels: (n,); k: number of classes if not given."""
+    from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score  # slow: not for workers
+
     if protocol not in ("corrected", "paper"):
         raise ValueError(f"clustering has the protocols corrected and paper, not {protocol}")
+
     k = k or len(labels.unique())
     seeds = seeds if protocol == "corrected" else 1
     truth = labels.numpy()

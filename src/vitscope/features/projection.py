@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from sklearn.manifold import TSNE
 from torch import Tensor
 
 LEAST_FOR_TSNE = 10
@@ -33,6 +32,8 @@ def pca(features: Tensor, dimensions: int = 2) -> tuple[Tensor, Tensor]:
 
 def tsne(features: Tensor, *, seed: int = 0) -> Tensor | None:
     """t-SNE coordinates (n, 2) of features scaled to length 1, started from PCA; None for fewer than 10 images."""
+    from sklearn.manifold import TSNE  # half a second: not for workers that only run networks
+
     if len(features) < LEAST_FOR_TSNE:
         return None
     x = torch.nn.functional.normalize(features.float(), dim=1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from scipy.stats import rankdata
 from torch import Tensor
 
 
@@ -29,6 +28,8 @@ def distances(x: Tensor) -> np.ndarray:
 
 def spearman(a: np.ndarray, b: np.ndarray) -> float:
     """Rank correlation; NaN if either side is constant."""
+    from scipy.stats import rankdata  # half a second: not for workers that only run networks
+
     if np.ptp(a) == 0 or np.ptp(b) == 0:
         return float("nan")
     return float(np.corrcoef(rankdata(a), rankdata(b))[0, 1])

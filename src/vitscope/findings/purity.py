@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import polars as pl
-from scipy.stats import spearmanr
 
 from vitscope.findings.claim import Claim, Part, followed, missing
 from vitscope.findings.measured import Measured, best_of
@@ -94,6 +93,8 @@ def rank_trend(values: list[float]) -> float:
     >>> round(rank_trend([0.1, 0.4, 0.3, 0.9]), 6)  # 1 - 6 * (1 + 1) / (4 * 15)
     0.8
     """
+    from scipy.stats import spearmanr
+
     return float(spearmanr(range(len(values)), values).statistic) if len(set(values)) > 1 else 0.0
 
 

@@ -12,10 +12,12 @@ from vitscope.core.errors import UnsupportedModel
 from vitscope.models.layout import TokenLayout
 from vitscope.models.trace import attention_module, check_observable, trace
 
+SIGNALS = ("norms", "branches", "writes")  # what a network may show beside attention and tokens
+
 
 @dataclass(frozen=True)
 class ModelShape:
-    """signals: what it shows beside attention and tokens: "norms", "branches", "writes"; not all variants have all."""
+    """signals: those that it shows; not all variants have all."""
 
     layout: TokenLayout
     depth: int
@@ -23,7 +25,7 @@ class ModelShape:
     width: int
     patch: tuple[int, int]  # (height, width) in pixels
     parameters: int
-    signals: tuple[str, ...] = ("norms", "branches", "writes")
+    signals: tuple[str, ...] = SIGNALS
 
 
 def shape_of(module: nn.Module, name: str, size: tuple[int, int]) -> ModelShape:
@@ -66,17 +68,18 @@ def layout_of(module: nn.Module, name: str, size: tuple[int, int]) -> TokenLayou
 
 
 def visible_signals(module: nn.Module, layout: TokenLayout, size: tuple[int, int]) -> tuple[str, ...]:
-    """Which of "norms", "branches" and "writes" a model shows, found by asking for them once."""
+    """Which of "norms", "branches" and "writes" a model shows, found by asking: for all, else for each."""
     parameter = next(module.parameters(), torch.empty(0))
     blank = torch.zeros(1, 3, *size, device=parameter.device)
-    seen = []
-    for signal in ("norms", "branches", "writes"):
+
+    def shows(*wants: str) -> bool:
         try:
-            trace(module, blank, [_Blind(frozenset({signal}))], layout=layout)
+            trace(module, blank, [_Blind(frozenset(wants))], layout=layout)
         except UnsupportedModel:
-            continue
-        seen.append(signal)
-    return tuple(seen)
+            return False
+        return True
+
+    return SIGNALS if shows(*SIGNALS) else tuple(signal for signal in SIGNALS if shows(signal))
 
 
 class _Blind:

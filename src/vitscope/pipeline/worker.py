@@ -6,6 +6,7 @@ import gc
 from dataclasses import dataclass
 
 from vitscope.core.analysis import Stream
+from vitscope.core.device import keep_freed_memory
 from vitscope.core.errors import BadData
 from vitscope.core.progress import Count, nothing
 from vitscope.data.batches import SkippedImages
@@ -26,6 +27,7 @@ class Worker:
 
     def __post_init__(self) -> None:
         self._model: tuple[int, Backbone] | None = None
+        keep_freed_memory()
         gc.freeze()  # libraries stay: not to be searched by every collection below
 
     def do(self, job: Job, advance: Count = nothing) -> None:

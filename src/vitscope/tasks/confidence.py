@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from scipy.stats import binom
 from torch import Tensor
 
 from vitscope.core.bootstrap import LEVEL, RESAMPLES, percentile_interval, resampling_counts
@@ -16,6 +15,8 @@ def proportion_interval(hits: Tensor, *, level: float = LEVEL) -> Tensor:
     Drawing n of n successes and failures with replacement gives binomial counts, so the percentiles that resampling
     approaches are known exactly: nothing is drawn, and 50,000 queries cost no more than fifty.
     """
+    from scipy.stats import binom  # half a second: not for workers that only run networks
+
     n = len(hits)
     if n < 2:
         return torch.full((2, *hits.shape[1:]), torch.nan, dtype=torch.float64)

@@ -41,14 +41,16 @@ class Ray:
         try:
             if started:
                 _begin(ray)
-            prove_sight(ray, schedule.plan, store)
             crew = Actors(ray, schedule.plan, store, self.processes, len(schedule.jobs))
-            title = f"{len(schedule.jobs)} jobs on {len(crew.members)} Ray workers"
-            with progress(title, sum(job.images for job in schedule.jobs)) as advance:
-                try:
+            try:
+                if len(ray.nodes()) > 1 or "RAY_ADDRESS" in os.environ:
+                    prove_sight(ray, schedule.plan, store)  # while the actors import what they need
+                crew.begin()
+                title = f"{len(schedule.jobs)} jobs on {len(crew.members)} Ray workers"
+                with progress(title, sum(job.images for job in schedule.jobs)) as advance:
                     supervise(schedule, crew, store, advance)
-                finally:
-                    crew.end()
+            finally:
+                crew.end()
         finally:
             if started:
                 ray.shutdown()
@@ -143,20 +145,25 @@ class Actors:
         self.device = "cuda" if on_gpu else plan.device
         self.shared = ray.put(plan)
         self.actor = ray.remote(num_cpus=self.cores, num_gpus=self.gpus)(ActorWorker)
-        self.members: dict[int, Any] = {}
+        self.members: dict[int, Any] = {number: self._new() for number in range(count)}
         self.starting: dict[Any, int] = {}  # answers of those who have not begun yet
         self.pending: dict[Any, int] = {}  # answers of those who work
-        for number in range(count):
-            self._start(number)
 
     @property
     def workers(self) -> Sequence[int]:
         late = set(self.starting.values())
         return [number for number in self.members if number not in late]
 
-    def _start(self, number: int) -> None:
-        """It begins as soon as some node has room for it; until then the others go on."""
-        self.members[number] = self.actor.remote(self.shared, self.root, self.cores, self.device)
+    def _new(self) -> Any:
+        """It is there as soon as some node has room for it; until then the others go on."""
+        return self.actor.remote(self.shared, self.root, self.cores, self.device)
+
+    def begin(self) -> None:
+        """Nothing is touched by an actor before this."""
+        self.starting = {actor.begin.remote(): number for number, actor in self.members.items()}
+
+    def _replace(self, number: int) -> None:
+        self.members[number] = self._new()
         self.starting[self.members[number].begin.remote()] = number
 
     def give(self, worker: int, job: Job) -> None:
@@ -181,7 +188,7 @@ class Actors:
         except errors.RayTaskError as error:
             return [Event(worker, "failed", RuntimeError(str(error)))]
         except (errors.RayActorError, errors.RaySystemError):
-            self._start(worker)
+            self._replace(worker)
             return [] if begun else [Event(worker, "lost")]
         if begun:
             return []
@@ -198,10 +205,11 @@ class ActorWorker:
     def __init__(self, plan: Plan, root: str, cores: int, device: str) -> None:
         torch.set_num_threads(cores)
         threadpool_limits(cores)
-        self.worker = Worker(plan, Store(root), device=device)
+        self.plan, self.root, self.device = plan, root, device
 
     def begin(self) -> None:
-        """Answers as soon as there is somebody to answer."""
+        """Open the store; answers as soon as there is somebody to answer."""
+        self.worker = Worker(self.plan, Store(self.root), device=self.device)
 
     def do(self, job: Job) -> VitscopeError | None:
         """Do a job; returns the error if it was a foreseen one."""
