@@ -177,3 +177,35 @@ def test_a_node_that_does_not_see_the_data_is_told_at_the_start(photos: Path, tm
         finally:
             node.send_signal(signal.SIGTERM)
             node.wait(timeout=30)
+
+
+def test_a_raylet_that_dies_is_told_and_the_same_command_goes_on(photos: Path, tmp_path: Path) -> None:
+    """Ray itself would end the command after a while, with exit status 1 and no reason."""
+
+    def command(store: Path, *options: str) -> list[str]:
+        program = str(Path(sys.executable).with_name("vitscope"))
+        return [program, "attention", MODEL, "--images", str(photos), "--out", str(store), *options]
+
+    store = tmp_path / "store"
+    killed: list[int] = []
+    divided = subprocess.Popen(
+        command(store, "--engine", "ray", "--processes", "2"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+    def kill() -> None:
+        listed = subprocess.run(["ps", "-eo", "pid=,ppid=,comm="], capture_output=True, text=True, check=True).stdout
+        rows = [line.split(maxsplit=2) for line in listed.splitlines()]
+        killed.extend(int(pid) for pid, parent, name in rows if (int(parent), name) == (divided.pid, "raylet"))
+        os.kill(killed[0], signal.SIGKILL)
+
+    thread = meanwhile(store, kill)
+    _, said = divided.communicate(timeout=300)
+    thread.join(10)
+    assert killed
+    assert divided.returncode == 2, said[-2000:]
+    assert "the raylet) has ended" in said.splitlines()[-1]
+    assert 0 < traced(store) < 6
+    for where in (store, tmp_path / "alone"):
+        subprocess.run(command(where), check=True, capture_output=True, timeout=300)
+    same_bytes(store, tmp_path / "alone")
+    assert traced(store) == 6

@@ -7,6 +7,7 @@ without it one is started on this machine, for this machine only, and stopped at
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from vitscope.pipeline.worker import Worker
 
 LOOK = 60.0  # seconds a node has to prove that it sees the data
 ROOM = 120.0  # seconds after which nobody is waited for who has not begun while nobody works
+PULSE = 1.0  # seconds between two looks at whether Ray is still there
 HERE = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -171,13 +173,29 @@ class Actors:
 
     def wait(self) -> list[Event]:
         answers = [*self.pending, *self.starting]
-        ready, _ = self.ray.wait(answers, num_returns=1, timeout=None if self.pending else ROOM)
-        if not ready:
+        since = time.monotonic()
+        while True:
+            ready, _ = self.ray.wait(answers, num_returns=1, timeout=PULSE)
+            self._refuse_without_ray()
+            if ready:
+                return [event for answer in ready for event in self._hear(answer)]
+            if self.pending or time.monotonic() - since < ROOM:
+                continue
             raise VitscopeError(
                 f"no worker could begin on the Ray cluster within {ROOM:.0f} seconds: see whether its nodes have "
                 f"{self.cores} free cores{' and a free GPU' if self.gpus else ''}; what is done is kept"
             )
-        return [event for answer in ready for event in self._hear(answer)]
+
+    def _refuse_without_ray(self) -> None:
+        """Ray ends a process whose own raylet is gone, without a word, after some seconds: say it before."""
+        here = self.ray.get_runtime_context().get_node_id()
+        started = getattr(self.ray._private.worker, "_global_node", None)  # what Ray runs for this process, if it does
+        alive = {node["NodeID"] for node in self.ray.nodes() if node["Alive"]}
+        if here not in alive or (started is not None and started.dead_processes()):
+            raise VitscopeError(
+                "Ray's own process on this machine (the raylet) has ended, perhaps for want of memory: what is done is "
+                "kept, the same command goes on from there"
+            )
 
     def _hear(self, answer: Any) -> list[Event]:
         errors = self.ray.exceptions
