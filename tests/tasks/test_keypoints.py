@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 from PIL import Image
@@ -256,3 +260,27 @@ def test_a_plain_json_of_pairs(backbone: Backbone, tmp_path: Path) -> None:
 def test_normalisation_is_not_lost_with_the_padding() -> None:
     padded = in_geometry(Preprocessing((32, 32), *HALF), "padded")
     assert (padded.mean, padded.std, padded.interpolation) == (HALF[0], HALF[1], "bicubic")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_hundred_thousand_pairs_fit_in_memory(tmp_path: Path) -> None:
+    """Each with three points; the images are few, as in SPair-71k, and every one is seen once."""
+    generator = np.random.default_rng(0)
+    for number in range(24):
+        Image.fromarray(generator.integers(0, 256, (48, 64, 3), dtype=np.uint8)).save(tmp_path / f"{number}.png")
+    ends = generator.integers(0, 24, (100_000, 2)).tolist()
+    points = generator.integers(2, 44, (100_000, 2, 3, 2)).tolist()
+    pairs = [
+        {"source": f"{a}.png", "target": f"{b}.png", "source_points": p, "target_points": q}
+        for (a, b), (p, q) in zip(ends, points, strict=True)
+    ]
+    (tmp_path / "pairs.json").write_text(json.dumps(pairs))
+    program = str(Path(sys.executable).with_name("vitscope"))
+    options = ["--spair", str(tmp_path / "pairs.json"), "--out", str(tmp_path / "out")]
+    command = subprocess.Popen([program, "tasks", "zoo/mae", *options])
+    _, status, usage = os.wait4(command.pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert usage.ru_maxrss < 4 << 20  # in KiB: 4 GB
+    rows = pl.read_parquet(tmp_path / "out" / "results.parquet").filter(pl.col("measure").str.starts_with("pck"))
+    assert rows["n"].max() == 100_000
