@@ -114,7 +114,3 @@ def _check_same_size(picture: Path, path: Path, mask: np.ndarray) -> None:
             f"the mask {path} is {mask.shape[1]}x{mask.shape[0]} but its image is {width}x{height}: "
             f"make masks of the size of their images"
         )
-
-
-def looks_like_mask_folder(root: Path) -> bool:
-    return (root / "images").is_dir() and (root / "masks").is_dir()
