@@ -50,7 +50,8 @@ def pilot(teacher: str, variant: str = "zoo", *, minutes: float = 6.0, root: Pat
     run = open_run(folder, teacher, images, Schedule(courses.WARMUP), options=options)
     run.resume()
     run.train(stop=lambda: run.cpu_seconds >= minutes * 60)
-    run.note_point()
+    if not run.curve or run.curve[-1].step < run.step:
+        run.note_point()
     heads = heads_of(run.encoder)
     scores = {name: vars(score) for name, score in watch(run.encoder).items()}
     found = {
