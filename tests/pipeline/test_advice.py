@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import polars as pl
 import torch
@@ -110,6 +112,13 @@ def test_what_cannot_decide_anything_is_said() -> None:
     assert f"Fewer than {one.decision.fewest} cannot decide anything here, even if they all agree." in one.sentence
     _, one = said(study({"A": ("dino", 0.9), "B": ("mae", 0.5), "Z": ("none", 0.1)}, n=40))
     assert "cannot decide anything" not in one.sentence
+
+
+def test_no_difference_is_said_to_be_larger_than_scores_can_differ() -> None:
+    _, one = said(study({"A": ("dino", 0.9), "B": ("mae", 0.5), "Z": ("none", 0.1)}, n=2))
+    low, high = re.findall(r"points \((\S+) to (\S+)\)", one.sentence)[0]
+    assert float(low.replace("\u2212", "-")) >= -100
+    assert float(high) <= 100
 
 
 def test_who_was_taught_the_labels_or_captions_is_said_where_classes_are_asked_for() -> None:

@@ -198,9 +198,11 @@ def _nothing_taught(column: Column, table: BestLayers, position: int, untrained:
 
 
 def _difference(column: Column, one: Difference) -> str:
+    """Scores lie between 0 and 1: what cannot be is not part of the interval, however few units there are."""
+    low, high = max(one.low, -1.0), min(one.high, 1.0)
     if column.task.percent:
-        return f"{100 * one.value:.1f} points ({100 * one.low:.1f} to {100 * one.high:.1f})".replace("-", "\u2212")
-    return f"{one.value:.3f} ({one.low:.3f} to {one.high:.3f})".replace("-", "\u2212")
+        return f"{100 * one.value:.1f} points ({100 * low:.1f} to {100 * high:.1f})".replace("-", "\u2212")
+    return f"{one.value:.3f} ({low:.3f} to {high:.3f})".replace("-", "\u2212")
 
 
 def _many(column: Column) -> str:
