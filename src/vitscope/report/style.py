@@ -90,7 +90,7 @@ def save_figure(figure: Figure, folder: Path, name: str, *, formats: Iterable[st
     for suffix in formats:
         buffer = io.BytesIO()
         metadata = {"Date": None} if suffix == "svg" else {"CreationDate": None} if suffix == "pdf" else {}
-        options: Any = {"pil_kwargs": {"compress_level": 3}} if suffix == "png" else {}  # 6 takes several times as long
+        options: Any = {"pil_kwargs": {"compress_level": 3}} if suffix == "png" else {}  # 15 % larger than by 6
         figure.savefig(buffer, format=suffix, dpi=160, bbox_inches=box, metadata=metadata, **options)
         path = folder / f"{name}.{suffix}"
         write_atomically(path, partial(Path.write_bytes, data=buffer.getvalue()))
