@@ -84,7 +84,7 @@ def test_a_study_runs_from_the_first_file_to_the_page(home: Path) -> None:
         '[[data.images]]\npath = "world/imagefolder/val"\n[[data.labelled]]\npath = "world/imagefolder"\n'
         '[[data.video]]\npath = "world/davis"\n'
     )
-    vitscope(home, "run study.toml")
+    vitscope(home, "run study.toml --figures all")
     page = (home / "runs/study/report.html").read_text()
     assert "from the wheel" in page
     assert sorted(home.glob("runs/study/figures/*.png"))
@@ -94,7 +94,7 @@ def test_a_network_is_taught_and_examined(home: Path) -> None:
     small = "--arch vit_tiny_patch16_224 --size 32 --epochs 1 --batch 16"
     vitscope(home, f"teach mae --images world/imagefolder/train {small} --out runs/mine")
     vitscope(
-        home, "attention runs/mine/model.toml --images world/imagefolder/val --limit 8 --no-figures --out runs/look"
+        home, "attention runs/mine/model.toml --images world/imagefolder/val --limit 8 --figures none --out runs/look"
     )
     assert (home / "runs/look/report.html").is_file()
 

@@ -50,9 +50,9 @@ class StudyResults(Results):
     def outcome(self) -> StudyOutcome:
         return StudyOutcome(self, self.findings())
 
-    def write_report(self, path: Path | str) -> Path:
-        """Write the page: one HTML file that opens offline."""
-        return write_page(self.outcome(), Path(path))
+    def write_report(self, path: Path | str, *, images: bool = True) -> Path:
+        """Write the page: one HTML file that opens offline. images: what answers and features look like, too."""
+        return write_page(self.outcome(), Path(path), images=images)
 
     def write_figures(self, folder: Path | str) -> list[Path]:
         """Draw every figure that the results allow, as PNG, SVG and PDF."""

@@ -53,7 +53,7 @@ def studied(tmp_path_factory: pytest.TempPathFactory) -> Path:
         mask[10:40, 15:45] = 255
         Image.fromarray(mask).save(where)
     show = next(photos.rglob("*.png"))
-    words = ("--masks", root / "data", "--size", 64, "--out", root / "out", "--show", show)
+    words = ("--masks", root / "data", "--size", 64, "--out", root / "out", "--show", show, "--figures", "all")
     run("attention", MODEL, "random:vit_base_patch16_siglip_224", *words)
     return root / "out"
 
@@ -192,7 +192,7 @@ def test_a_full_disk_leaves_what_was_there(
     more: tuple[object, ...],
 ) -> None:
     out = tmp_path / "out"
-    words = ("attention", MODEL, "--images", photos, "--size", 64, "--out", out, "--no-figures")
+    words = ("attention", MODEL, "--images", photos, "--size", 64, "--out", out, "--figures", "none")
     run(*words)
     before = files_in(out)
     assert {path.name for path in before} >= {"results.parquet", "maps.safetensors", "provenance.json", "report.html"}
@@ -221,7 +221,7 @@ def test_limit_is_a_seeded_choice(tmp_path: Path, photos: Path) -> None:
 def test_inputs_that_are_not_square(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Height first: two rows of three patches of 16 pixels."""
     words = ("attention", MODEL, "--images", make_photos(tmp_path / "photos", count=3), "--out", tmp_path / "out")
-    run(*words, "--size", 32, 48, "--no-page", "--no-figures")
+    run(*words, "--size", 32, 48, "--no-page", "--figures", "none")
     maps = load_file(tmp_path / "out" / "maps.safetensors")
     assert maps["Untrained vit_tiny_patch16_224/cls"].shape == (12, 3, 2, 3)
     assert "--size takes one number or two" in fails(capsys, *words, "--size", 32, 48, 64)

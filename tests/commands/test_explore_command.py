@@ -79,7 +79,7 @@ def test_a_run_of_a_single_command_brings_its_models(photos: Path, tmp_path: Pat
     from vitscope.commands.explore import _specs
     from vitscope.commands.options import ModelOptions
 
-    main(["tasks", "zoo/mae", "--knn", str(photos), "--out", str(tmp_path / "run"), "--no-page", "--no-figures",
+    main(["tasks", "zoo/mae", "--knn", str(photos), "--out", str(tmp_path / "run"), "--no-page", "--figures", "none",
           "--no-probe"])  # fmt: skip
     specs, _ = _specs([], load_results(tmp_path / "run"), ModelOptions())
     assert specs[0].name == "zoo/mae"

@@ -31,7 +31,8 @@ def fails(capsys: pytest.CaptureFixture[str], *words: object) -> str:
 
 def test_the_command_writes_everything_and_says_where(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, out = write_images(tmp_path / "p", 16, classes=2), tmp_path / "o"
-    run("features", MODEL, "--images", folder, "--out", out, "--size", 32, "--seeds", 1, "--limit", 12)
+    words = ("features", MODEL, "--images", folder, "--out", out, "--size", 32, "--seeds", 1, "--limit", 12)
+    run(*words, "--figures", "all")
     said = " ".join(capsys.readouterr().out.split())
     assert f"results: {out / 'results.parquet'} (and results.csv, maps.safetensors, provenance.json)" in said
     files = ["results.parquet", "results.csv", "pairs.parquet", "maps.safetensors", "provenance.json", "report.html"]
@@ -58,7 +59,7 @@ def test_other_seeds_and_other_settings_of_clusters_have_digests_of_their_own(tm
     out = tmp_path / "o"
     for name in range(3):
         write_masks(tmp_path / "masks" / f"class{name}", [f"{i:04}" for i in range(name, 24, 3)])
-    words = ("--masks", tmp_path, "--out", out, "--size", 32, "--no-page", "--no-figures")
+    words = ("--masks", tmp_path, "--out", out, "--size", 32, "--no-page", "--figures", "none")
     tables: dict[str, Any] = {}
     for seeds in (1, 5, 1):
         run("features", MODEL, *words, "--seeds", seeds)

@@ -18,7 +18,7 @@ from vitscope.core import progress
 from vitscope.core.say import set_level
 
 MODEL = "random:vit_tiny_patch16_224"
-SMALL = ("--size", "32", "--no-page", "--no-figures")
+SMALL = ("--size", "32", "--no-page", "--figures", "none")
 
 
 @pytest.fixture(autouse=True)

@@ -32,10 +32,10 @@ NEEDED: dict[str, list[str]] = {
     "heads": [MODEL, "--images", "photos", "--out", "out"],
     "look": ["photos/class0/000.png", "--model", MODEL, "--out", "out"],
     "explore": [MODEL, "--export", "page.html", "photos/class0/000.png"],  # without it, a server until Ctrl-C
-    "attention": [MODEL, "--images", "photos", "--out", "out", "--no-page", "--no-figures"],
-    "features": [MODEL, "--images", "photos", "--out", "out", "--no-page", "--no-figures", "--seeds", "1"],
+    "attention": [MODEL, "--images", "photos", "--out", "out", "--no-page", "--figures", "none"],
+    "features": [MODEL, "--images", "photos", "--out", "out", "--no-page", "--figures", "none", "--seeds", "1"],
     "extract": [MODEL, "--images", "photos", "--out", "out"],
-    "tasks": [MODEL, "--knn", "photos", "--out", "out", "--no-page", "--no-figures", "--no-probe"],
+    "tasks": [MODEL, "--knn", "photos", "--out", "out", "--no-page", "--figures", "none", "--no-probe"],
     "menagerie": ["--out", "out", "--train", "2", "--val", "2"],
     "teach": ["mae", "--images", "photos", "--out", "out", "--arch", "vit_tiny_patch16_224"],
 }
@@ -145,7 +145,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with images and a finished run."""
     folder = tmp_path_factory.mktemp("finished")
     make_photos(folder / "photos", count=6)
-    words = ["attention", MODEL, "--images", "photos", "--out", "run", "--no-page", "--no-figures"]
+    words = ["attention", MODEL, "--images", "photos", "--out", "run", "--no-page", "--figures", "none"]
     assert run_command(words, cwd=folder).status == 0
     return folder
 

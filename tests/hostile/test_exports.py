@@ -58,7 +58,7 @@ def test_names_are_no_mathematics(tmp_path: Path) -> None:
 
 def test_results_tell_no_place_of_this_machine(tmp_path: Path) -> None:
     make_photos(tmp_path / "photos", count=6)
-    words = ["attention", "random:zoo/dino", "--images", tmp_path / "photos", "--out", tmp_path / "out", "--no-figures"]
+    words = ["attention", "random:zoo/dino", "--images", tmp_path / "photos", "--out", tmp_path / "out"]
     assert run_command(words).status == 0
     for name in ("report.html", "provenance.json", "results.csv", "log.jsonl", "maps.safetensors"):
         file = tmp_path / "out" / name

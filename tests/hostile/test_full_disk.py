@@ -22,10 +22,10 @@ MODEL = "random:zoo/dino"
 MOMENTS = (0.02, 0.25, 0.5, 0.75, 0.95)  # shares of what the command writes in the end
 ENOUGH = 200 << 20  # bytes
 PAGE = 4096  # bytes: what a file system in memory counts in
-QUIET = ("--no-figures",)
+QUIET = ("--figures", "none")
 LEAST, MOST = 1 << 20, 20 << 20  # bytes that a command writes here
 COMMANDS: dict[str, tuple[str, ...]] = {
-    "attention": ("attention", MODEL, "--images", "photos", "--out", "disk/out"),
+    "attention": ("attention", MODEL, "--images", "photos", "--out", "disk/out", "--figures", "all"),
     "features": ("features", MODEL, "--images", "photos", "--seeds", "1", "--out", "disk/out", *QUIET),
     "tasks": ("tasks", MODEL, "--knn", "photos", "--segmentation", "masks", "--out", "disk/out", *QUIET),
     "run": ("run", "study.toml", *QUIET),

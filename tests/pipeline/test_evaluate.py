@@ -304,12 +304,12 @@ def _bitmaps(root: Path, seed: int) -> Path:
 
 def _command(name: str, photos: Path, out: Path) -> list[str]:
     model = ["random:vit_tiny_patch16_224", "--size", "32", "--out", str(out)]
-    quiet = ["--no-page", "--no-figures"]
+    quiet = ["--no-page", "--figures", "none"]
     if name == "run":
         study = out.parent / "study.toml"
         lines = [f'title = "t"\nout = "{out}"', '[[models]]\nname = "random:vit_tiny_patch16_224"\nsize = 32']
         study.write_text("\n".join([*lines, f'[data.images]\npath = "{photos}"\n[data.labelled]\npath = "{photos}"\n']))
-        return ["run", str(study), "--no-figures"]
+        return ["run", str(study), "--figures", "none"]
     return {
         "attention": ["attention", *model, "--images", str(photos), *quiet],
         "features": ["features", *model, "--images", str(photos), *quiet],

@@ -62,8 +62,8 @@ def test_one_attention_number_has_one_digest_by_every_way(tmp_path: Path, monkey
     photos = make_photos(tmp_path / "photos", count=12)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "study.toml").write_text(STUDY)
-    main(["attention", MODEL, "--size", "32", "--images", str(photos), "--out", "command", "--no-page", "--no-figures"])
-    main(["run", "study.toml", "--no-figures"])
+    main(["attention", MODEL, "--size", "32", "--images", str(photos), "--out", "command", "--no-page"])
+    main(["run", "study.toml", "--figures", "none"])
     spec = vitscope.resolve(MODEL, size=32)
     ways = [
         Results.load("command"),

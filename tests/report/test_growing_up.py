@@ -98,7 +98,7 @@ def test_a_study_of_a_series_has_its_chapter(run: Path) -> None:
         'arch = "vit_tiny_patch16_224"\nsize = 32\nseries = "run/epoch-*.safetensors"\n[data.images]\npath = "photos"\n'
     )
     (run / "s.toml").write_text(text)
-    main(["run", str(run / "s.toml"), "--no-figures"])
+    main(["run", str(run / "s.toml")])
     page = (run / "out/report.html").read_text()
     assert 'id="growing"' in page
     table = load_results(run / "out").table

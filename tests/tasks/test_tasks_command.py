@@ -47,7 +47,7 @@ def test_everything_on_official_layouts(
     classes(tmp_path / "set" / "val", {"red": 3, "green": 3}, seed=50)
     out = tmp_path / "out"
     data = ("--knn", tmp_path / "set", "--retrieval", roxford, "--davis", davis, "--spair", spair)
-    run(MODEL, *data, "--protocol", "both", "--masks", "--out", out, *FAST)
+    run(MODEL, *data, "--protocol", "both", "--masks", "--out", out, "--figures", "all", *FAST)
     shown = capsys.readouterr().out
     for word in (
         "k-NN",
@@ -104,6 +104,8 @@ def test_plain_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         tmp_path / "pairs.json",
         "--out",
         out,
+        "--figures",
+        "all",
         *FAST,
     )
     shown = capsys.readouterr().out
@@ -119,7 +121,7 @@ def test_features_are_kept_and_used_again(tmp_path: Path) -> None:
     """By another task too: the probe reads what k-NN's passes left."""
     herd = classes(tmp_path / "herd", {"red": 5, "green": 5})
     out = tmp_path / "out"
-    words = (MODEL, "--knn", herd, "--no-figures", "--no-page", "--out", out, *FAST)
+    words = (MODEL, "--knn", herd, "--figures", "none", "--no-page", "--out", out, *FAST)
 
     def states() -> dict[Path, int]:
         return {path: path.stat().st_mtime_ns for path in (out / "states").rglob("*.safetensors")}

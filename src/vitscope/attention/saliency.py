@@ -148,7 +148,7 @@ class SaliencyStatistic(AttentionStatistic):
         assert batch.annotations is not None, "saliency needs masks"
         corrected = [grid_mask(one.coverage.float() / 255, self.layout.grid) for one in batch.annotations]
         paper = [(one.published > 0).flatten(1).any(0) for one in batch.annotations]
-        self._truth = {"corrected": torch.stack(corrected), "paper": torch.stack(paper)}
+        self._truth = self._annotated = {"corrected": torch.stack(corrected), "paper": torch.stack(paper)}
 
     def see(self, layer: int, view: AttentionView) -> None:
         prefix, (h, w) = self.layout.prefix, self.layout.grid
@@ -180,10 +180,10 @@ class SaliencyStatistic(AttentionStatistic):
         self.note(f"merged/{source}/{protocol}", iou(top_mass_mask(merged, self.mass), truth))
 
     def end(self) -> None:
-        for protocol, truth in self._truth.items():
+        for protocol, truth in self._annotated.items():  # on the host, where it came from: nothing waits for a device
             self.put(f"has_object/{protocol}", truth.any(-1))
-        self.put("share", self._truth["corrected"].float().mean(-1))
-        truth = self._truth["corrected"].cpu()
+        truth = self._annotated["corrected"]
+        self.put("share", truth.float().mean(-1))
         self.put("discs", iou(centred_discs(self.layout.grid), truth.unsqueeze(1)))
         super().end()
 

@@ -30,7 +30,7 @@ def attention(
     """Where the heads of models look, how far, and what kind of head each is.
 
     Writes tables (results.parquet, results.csv), maps (maps.safetensors), where they came from (provenance.json), the
-    page (report.html) and figures to OUT. The same command again goes on where it was interrupted.
+    page (report.html) and, with --figures all, figures to OUT. The same command again goes on where it was interrupted.
 
     Parameters
     ----------

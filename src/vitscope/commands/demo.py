@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from vitscope.commands.options import Drawn
 
-def demo(*, out: Path = Path("runs/demo"), figures: bool = True) -> None:
+
+def demo(*, out: Path = Path("runs/demo"), figures: Drawn = "page") -> None:
     """Run the complete study - How, What, Why, findings, page - on the built-in zoo and world.
 
     Takes about two minutes on two cores; the second time only the page is written anew.
@@ -14,8 +16,6 @@ def demo(*, out: Path = Path("runs/demo"), figures: bool = True) -> None:
     ----------
     out
         Folder for everything that is written.
-    figures
-        Draw the figures for papers too, after the page.
     """
     import torch
     from threadpoolctl import threadpool_limits
@@ -27,4 +27,5 @@ def demo(*, out: Path = Path("runs/demo"), figures: bool = True) -> None:
     # The zoo is tiny: more threads would wait for each other longer than they work, most of all on a busy machine.
     torch.set_num_threads(1)
     with threadpool_limits(1):
-        run_and_conclude(demo_study(out.resolve(), progress=shown), figures=figures)
+        study = demo_study(out.resolve(), progress=shown)
+        run_and_conclude(study.model_copy(update={"figures": figures}))

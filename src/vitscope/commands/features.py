@@ -33,7 +33,8 @@ def features(
     Similarity of all layers of all models (CKA, also calibrated by chance), what the residual stream carries, clusters
     against classes and objects, how many dimensions features use, what becomes of tokens (outliers, likeness,
     position), and a few images in the colours of their features. Writes tables (results.parquet, results.csv,
-    pairs.parquet), arrays (maps.safetensors), where they came from (provenance.json), the page and figures to OUT. What
+    pairs.parquet), arrays (maps.safetensors), where they came from (provenance.json), the page and, if asked, figures
+    to OUT. What
     each model's pass computed stays there: run again with more models, and only the new ones are run.
 
     Parameters

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from vitscope.core.errors import VitscopeError
-from vitscope.core.say import say
+from vitscope.core.say import Figures, say
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -30,6 +30,8 @@ def whole(low: int, high: int, text: str = "") -> Parameter:
 
 
 Limit = Annotated[int, whole(1, 10**9)]  # images, queries, videos or pairs
+DRAWN = "Draw none, the images of the page, or all: figures for papers too, as PNG, SVG and PDF."
+Drawn = Annotated[Figures, Parameter(help=DRAWN)]
 
 
 @Parameter(name="*")
@@ -95,7 +97,7 @@ class RunOptions:
     workers: Annotated[int, whole(0, 256, "Decode images in this many processes instead of threads.")] = 0
     skip_limit: Annotated[int, whole(0, 10**9, "Stop when more images than this cannot be read.")] = 50
     page: Annotated[bool, Parameter(help="Write the page, report.html.")] = True
-    figures: Annotated[bool, Parameter(help="Draw the figures.")] = True
+    figures: Drawn = "page"
 
     def run(
         self,
@@ -135,7 +137,7 @@ class RunOptions:
 
 
 def conclude(
-    results: StudyResults, out: Path, tables: Sequence[RenderableType] = (), *, page: bool, figures: bool
+    results: StudyResults, out: Path, tables: Sequence[RenderableType] = (), *, page: bool, figures: Figures
 ) -> None:
     """Print what came of a run and write the page and figures; exit status 2 if something could not be done."""
     from rich.console import Console
@@ -152,11 +154,13 @@ def conclude(
             say(f"incomplete: {part.model} saw {part.seen} of {part.planned} ({part.dataset})", style="yellow")
     say(f"results: {out / 'results.parquet'} (and results.csv, maps.safetensors, provenance.json)")
     if page:
-        say(f"page: {results.write_report(out / 'report.html')}")
-    if figures:
+        say(f"page: {results.write_report(out / 'report.html', images=figures != 'none')}")
+    if figures == "all":
         with Console(quiet=level() == "quiet").status("drawing the figures"):
             written = results.write_figures(out / "figures")
         say(f"figures: {len(written)} files in {out / 'figures'}")
+    elif figures == "page":
+        say("figures for papers: the same again with --figures all; nothing else is made anew")
     if results.failures:
         for failure in results.failures:
             say(f"failed: {failure}", style="bold red")

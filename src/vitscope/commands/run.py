@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from vitscope.commands.options import conclude
-from vitscope.core.say import say
+from vitscope.commands.options import DRAWN, conclude
+from vitscope.core.say import Figures, say
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -24,13 +24,13 @@ def run(
     *,
     dry_run: bool = False,
     out: Path | None = None,
-    figures: bool = True,
+    figures: Annotated[Figures | None, Parameter(help=f"{DRAWN} Otherwise as the file says.")] = None,
     download: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Run a study, or go on with it: only what is new is computed.
 
     Writes to the study's folder: report.html (opens offline), results.parquet and results.csv, maps.safetensors,
-    provenance.json, figures/ (PNG, SVG, PDF), log.jsonl (what was computed when), states/ and outcomes/ (what is done).
+    provenance.json, log.jsonl (what was computed when), states/ and outcomes/ (what is done), and figures/ if asked.
 
     Parameters
     ----------
@@ -41,23 +41,21 @@ def run(
         already; an estimate of time, memory and disk. What is missing is counted as large as it is published.
     out
         Another folder than the file says.
-    figures
-        Draw the figures for papers too, after the page.
     download
         Fetch missing weights from the hub. Nothing is fetched otherwise, and never a dataset.
     """
     from vitscope.pipeline.study import read_study
 
     described = read_study(study)
-    if out is not None:
-        described = described.model_copy(update={"out": out.resolve()})
+    given = {"out": out and out.resolve(), "figures": figures}
+    described = described.model_copy(update={key: value for key, value in given.items() if value is not None})
     if dry_run:
         show_plan(described)
     else:
-        run_and_conclude(described, figures=figures, download=download)
+        run_and_conclude(described, download=download)
 
 
-def run_and_conclude(study: Study, *, figures: bool = True, download: bool = False) -> None:
+def run_and_conclude(study: Study, *, download: bool = False) -> None:
     """Run a study, write its page and figures, and say what came of it."""
     from vitscope.api import run_study
     from vitscope.core.progress import shown
@@ -70,7 +68,7 @@ def run_and_conclude(study: Study, *, figures: bool = True, download: bool = Fal
         keys = [finding.key for finding in findings if finding.verdict is verdict]
         if keys:
             lines.append(f"{verdict.value}: {', '.join(keys)}")
-    conclude(results, study.out, lines, page=True, figures=figures)
+    conclude(results, study.out, lines, page=True, figures=study.figures)
 
 
 def show_plan(study: Study) -> None:

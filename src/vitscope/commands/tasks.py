@@ -32,7 +32,8 @@ def tasks(
     """Downstream tasks at every layer, and the best layer of every model for each of them.
 
     Each image goes through each network once for all layers. Writes numbers (results.parquet, results.csv), where they
-    came from (provenance.json), the table of best layers (table.csv, table.md, table.tex), the page and figures to OUT.
+    came from (provenance.json), the table of best layers (table.csv, table.md, table.tex), the page and, if asked,
+    figures to OUT.
     The same command again computes only what is new. Data options may be given several times.
 
     Parameters

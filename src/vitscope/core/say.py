@@ -10,6 +10,7 @@ from rich.text import Text
 from vitscope.core.errors import printable
 
 Level = Literal["quiet", "normal", "verbose"]
+Figures = Literal["none", "page", "all"]  # how much is drawn: nothing, the page's images, or figures for papers too
 _level: Level = "normal"
 
 

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from vitscope.core.analysis import Analysis
 from vitscope.core.errors import BadData, VitscopeError, shorten
 from vitscope.core.reading import read_toml, user_path
+from vitscope.core.say import Figures
 from vitscope.core.teachings import TEACHINGS
 from vitscope.data.dataset import EXAMPLES, Dataset
 from vitscope.data.official import official
@@ -242,6 +243,9 @@ class Study(Strict):
     workers: Annotated[int, Field(strict=True, ge=0, le=256)] = Field(
         0, description="Processes that decode images, for each process that runs a network; 0: a few threads"
     )
+    figures: Figures = Field(
+        "page", description="What is drawn: none, the images of the page, or all: figures for papers too"
+    )
     out: Path = Field(Path("runs/study"), description="Folder for everything that is written, relative to this file")
 
     @model_validator(mode="after")
@@ -302,7 +306,7 @@ class Study(Strict):
     def settings(self) -> dict[str, Any]:
         """What was asked for, as it is shown with the results: names instead of places on this machine."""
         values = self.model_dump(
-            mode="json", exclude={"out", "root", "engine", "processes", "workers"}, exclude_none=True
+            mode="json", exclude={"out", "root", "engine", "processes", "workers", "figures"}, exclude_none=True
         )
         for entries in values["data"].values():
             for entry in entries:

@@ -17,7 +17,7 @@ from vitscope.core.results import Results
 from vitscope.report.attention_figures import models_of
 from vitscope.report.features_heatmaps import headline, short
 from vitscope.report.looks import text_colour
-from vitscope.report.style import FORMATS, HEAT, INK, SEQUENTIAL, save_figure, styled
+from vitscope.report.style import FORMATS, HEAT, INK, SEQUENTIAL, save_figure, styled, without_grid
 
 COLUMNS = 7  # layers in one mosaic, the last among them
 TILE = 0.95  # inches
@@ -92,7 +92,7 @@ def models_mosaic(colours: Mapping[str, Tensor], image: Tensor, teachings: Mappi
         for panel in row[1 + len(layers) :]:
             panel.set_visible(False)
         colour = text_colour(teachings[title])
-        row[0].set_ylabel(short(title), color=colour, fontsize=8, rotation=0, ha="right", va="center", labelpad=6)
+        name_row(row[0], short(title), color=colour)
     headline(figure, "One image as models see it", f"number: layer; {NOTE}")
     return figure
 
@@ -126,7 +126,7 @@ def point_attention_figure(
     for place, (row, layer) in enumerate(zip(panels, layers, strict=True)):
         row[0].imshow(pixels)
         mark(row[0], point, pixels.shape)
-        row[0].set_ylabel(f"{layer + 1}", rotation=0, ha="right", va="center", labelpad=5, fontsize=8)
+        name_row(row[0], f"{layer + 1}")
         for head, panel in enumerate(row[1:]):
             values = rows[layer, head].numpy()
             panel.imshow(values, cmap=HEAT, vmin=0, vmax=max(float(np.quantile(values, 0.99)), 1e-9))
@@ -144,18 +144,22 @@ def tiles(
     size = (tile * columns + left, (tile * shape + gap) * rows + 0.75)
     figure = Figure(figsize=size, layout="constrained")
     figure.get_layout_engine().set(w_pad=0.02, h_pad=0.02, wspace=0.01, hspace=0.01)  # type: ignore[union-attr,call-arg]
-    panels = figure.subplots(rows, columns, squeeze=False)
+    with without_grid():
+        panels = figure.subplots(rows, columns, squeeze=False)
     for panel in panels.ravel():
-        panel.set(xticks=[], yticks=[])
-        panel.grid(False)
-        for spine in panel.spines.values():
-            spine.set_visible(False)
+        panel.set_axis_off()
     return figure, panels
 
 
 def name_layers(panels: Sequence[Axes], layers: Sequence[int]) -> None:
     for panel, layer in zip(panels, layers, strict=True):
         panel.set_title(f"layer {layer + 1}", fontsize=8, fontweight="normal", loc="center", pad=3)
+
+
+def name_row(panel: Axes, name: str, color: str = INK) -> None:
+    """A name to the left of a row's first panel."""
+    panel.annotate(name, (0, 0.5), (-6, 0), xycoords="axes fraction", textcoords="offset points", fontsize=8,
+                   ha="right", va="center", color=color)  # fmt: skip
 
 
 def mark(panel: Axes, point: tuple[float, float], shape: Sequence[int]) -> None:

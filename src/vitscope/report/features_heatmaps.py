@@ -224,6 +224,6 @@ def headline(figure: Figure, title: str, note: str) -> None:
     """A question as title, and below it what a reader must know. The layout is settled: it is not solved again."""
     height = figure.get_figheight()
     figure.draw_without_rendering()
-    figure.set_layout_engine("none")
+    figure.set_layout_engine()
     figure.text(0.01, 1 + 0.4 / height, title, ha="left", va="bottom", fontsize=12, fontweight="bold", color=INK)
     figure.text(0.01, 1 + 0.16 / height, note, ha="left", va="bottom", fontsize=8, color=FAINT)

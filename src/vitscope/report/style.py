@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import matplotlib
 import matplotlib.colors
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 
 from vitscope.core.files import write_atomically
 from vitscope.report.looks import PAPER
@@ -65,16 +66,32 @@ def styled() -> Iterator[None]:
         yield
 
 
+def without_grid() -> AbstractContextManager[None]:
+    """For panels of images: making grid lines and ticks that are never seen would take longer than the image."""
+    return matplotlib.rc_context({"axes.grid": False})
+
+
+def settled(figure: Figure) -> Bbox:
+    """What a figure takes up, in inches; everything in it has its place and is not laid out again, whatever is saved.
+
+    Saving a figure that has a layout engine, or looks for its own edges, draws it twice, once to no avail.
+    """
+    if figure.get_layout_engine() is not None:
+        figure.draw_without_rendering()
+        figure.set_layout_engine()
+    return figure.get_tightbbox()
+
+
 def save_figure(figure: Figure, folder: Path, name: str, *, formats: Iterable[str] = FORMATS) -> list[Path]:
     """Write the figure in every format, atomically; the same figure gives the same bytes."""
     folder.mkdir(parents=True, exist_ok=True)
-    figure.draw_without_rendering()  # lays everything out, once for all formats
-    box = figure.get_tightbbox().padded(PADDING)
+    box = settled(figure).padded(PADDING)
     paths = []
     for suffix in formats:
         buffer = io.BytesIO()
         metadata = {"Date": None} if suffix == "svg" else {"CreationDate": None} if suffix == "pdf" else {}
-        figure.savefig(buffer, format=suffix, dpi=160, bbox_inches=box, metadata=metadata)
+        options: Any = {"pil_kwargs": {"compress_level": 3}} if suffix == "png" else {}  # 15 % larger than by 6
+        figure.savefig(buffer, format=suffix, dpi=160, bbox_inches=box, metadata=metadata, **options)
         path = folder / f"{name}.{suffix}"
         write_atomically(path, partial(Path.write_bytes, data=buffer.getvalue()))
         paths.append(path)

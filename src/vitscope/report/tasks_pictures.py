@@ -22,7 +22,7 @@ from vitscope.data.decode import decode_image
 from vitscope.data.keypoints import KeypointPair, KeypointSet
 from vitscope.data.revisited import RetrievalSet
 from vitscope.pipeline.best_layers import BestLayers
-from vitscope.report.style import FAINT, INK
+from vitscope.report.style import FAINT, INK, without_grid
 from vitscope.tasks.davis_scores import boundary
 from vitscope.tasks.keypoints import ALPHAS, correct_points
 from vitscope.tasks.video_segmentation import EXAMPLES, snapshot_frames
@@ -192,15 +192,16 @@ def neighbours_picture(question: Question, title: str) -> Figure:
     high = 1.5 if captions else 1.36
     figure = Figure(figsize=(1.12 * across + 2.2, high * rows + 0.75))
     grid = figure.add_gridspec(rows, across + 2, wspace=0.1, hspace=0.42 if captions else 0.3)
-    asked = figure.add_subplot(grid[0, :2])
-    asked.set_anchor("NW")
-    _photo(asked, question.asked.load(), _short(question.title), INK)
-    for row, reply in enumerate(question.replies):
-        for column, ((sample, caption), good) in enumerate(zip(reply.answers, reply.right, strict=True)):
-            panel = figure.add_subplot(grid[row, column + 2])
-            _photo(panel, sample.load(), _short(caption), RIGHT if good else WRONG)
-            if column == 0:
-                panel.set_title(reply.title, fontsize=8.5, pad=3)
+    with without_grid():
+        asked = figure.add_subplot(grid[0, :2])
+        asked.set_anchor("NW")
+        _photo(asked, question.asked.load(), _short(question.title), INK)
+        for row, reply in enumerate(question.replies):
+            for column, ((sample, caption), good) in enumerate(zip(reply.answers, reply.right, strict=True)):
+                panel = figure.add_subplot(grid[row, column + 2])
+                _photo(panel, sample.load(), _short(caption), RIGHT if good else WRONG)
+                if column == 0:
+                    panel.set_title(reply.title, fontsize=8.5, pad=3)
     _title(figure, title, "left: what was asked; each row: what one model's best layer finds most alike")
     _legend(figure, "the same", "another")
     return figure
@@ -212,7 +213,6 @@ def _photo(panel: Axes, picture: Image.Image, caption: str, colour: str) -> None
     square = picture.crop((left, top, left + side, top + side)).resize((160, 160), Image.Resampling.LANCZOS)
     panel.imshow(np.asarray(square))
     panel.set(xticks=[], yticks=[])
-    panel.grid(False)
     for spine in panel.spines.values():
         spine.set(visible=True, color=colour, linewidth=1.0 if colour == INK else 2.6)
     panel.set_xlabel(caption, fontsize=7, color=colour, labelpad=2)

@@ -152,7 +152,7 @@ def test_interrupts_end_in_seconds_with_one_sentence(
         f'title = "test"\nout = "{out}"\nprocesses = {processes}\nanalyses = ["attention"]\n'
         f'[[models]]\nname = "{NAMES["A"]}"\nsize = 128\n[data.images]\npath = "{photos}"\n'
     )
-    code = "import sys; from vitscope.cli import main; main(['run', sys.argv[1], '--no-figures'])"
+    code = "import sys; from vitscope.cli import main; main(['run', sys.argv[1], '--figures', 'none'])"
     process = subprocess.Popen(
         [sys.executable, "-c", code, str(file)],
         env=os.environ | {"OMP_NUM_THREADS": "1"},

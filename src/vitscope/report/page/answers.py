@@ -14,7 +14,7 @@ from vitscope.pipeline.best_layers import best_layers
 from vitscope.report.feature_pictures import pca_pictures
 from vitscope.report.growing_up import growing_figure
 from vitscope.report.head_figures import importance_figures
-from vitscope.report.style import styled
+from vitscope.report.style import settled, styled
 from vitscope.report.tasks_pictures import answer_pictures
 
 MANY = 24  # figures at full size; more of them are drawn smaller, so that the page stays small
@@ -57,5 +57,5 @@ def importance_pictures(results: Results) -> list[str]:
 def _uri(figure: Figure, dpi: float) -> str:
     buffer = io.BytesIO()
     options = {"quality": 82, "method": 4}
-    figure.savefig(buffer, format="webp", dpi=dpi, bbox_inches="tight", pad_inches=0.1, pil_kwargs=options)
+    figure.savefig(buffer, format="webp", dpi=dpi, bbox_inches=settled(figure).padded(0.1), pil_kwargs=options)
     return f"data:image/webp;base64,{base64.b64encode(buffer.getvalue()).decode()}"

@@ -71,7 +71,7 @@ class Page:
         return f"{self.subtitle} {self.headline}".strip()
 
 
-def gather(outcome: StudyOutcome) -> Page:
+def gather(outcome: StudyOutcome, *, images: bool = True) -> Page:
     results = outcome.results
     models = models_of(results)
     numbers = results.table.filter(pl.col("value").is_finite())
@@ -93,7 +93,7 @@ def gather(outcome: StudyOutcome) -> Page:
         "pictures": pictures,
         "similarity": similarity,
         "spaces": space_data(results, models),
-        "answers": answer_data(results),
+        "answers": answer_data(results) if images else [],
         **kinds(),
     }
     return Page(
@@ -118,9 +118,9 @@ def gather(outcome: StudyOutcome) -> Page:
         versions=versions(results.provenance),
         settings=settings_text(outcome.settings),
         citation=bibtex(results),
-        growing=growing_picture(results),
-        importance=importance_pictures(results),
-        pictures=feature_pictures(results),
+        growing=growing_picture(results) if images else "",
+        importance=importance_pictures(results) if images else [],
+        pictures=feature_pictures(results) if images else [],
         curves=curves,
         data=data,
     )

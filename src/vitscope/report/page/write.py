@@ -41,12 +41,13 @@ SCRIPTS = (  # in the order in which they are read; they share one scope
 )  # fmt: skip
 
 
-def write_page(outcome: StudyOutcome, path: Path) -> Path:
+def write_page(outcome: StudyOutcome, path: Path, *, images: bool = True) -> Path:
     """Write the page and return its path. A page that was there is replaced when the new one is complete.
 
-    Beside it lies a picture, for places where a link to the page is shared; the page itself does without.
+    Beside it lies a picture, for places where a link to the page is shared; the page itself does without. images: of
+    answers, features, heads that matter and steps of training, which take most of the time; charts are always there.
     """
-    page, picture = gather(outcome), path.with_suffix(".png")
+    page, picture = gather(outcome, images=images), path.with_suffix(".png")
     make_folder(path.parent)
     write_atomically(picture, lambda temporary: temporary.write_bytes(share_picture(page)))
     write_atomically(path, lambda temporary: temporary.write_text(render(page, picture.name), encoding="utf-8"))
