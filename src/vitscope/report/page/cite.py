@@ -16,7 +16,7 @@ SOFTWARE = f"""@software{{vitscope,
 
 
 def _paper(key: str, authors: str, title: str, where: str, year: int) -> str:
-    journal = where.startswith(("Transactions", "arXiv"))
+    journal = where.startswith(("Transactions", "Image and", "arXiv"))
     fields = {"author": authors, "title": f"{{{title}}}", "journal" if journal else "booktitle": where, "year": year}
     lines = ",\n".join(f"  {name} = {{{value}}}" for name, value in fields.items())
     return f"@{'article' if journal else 'inproceedings'}{{{key},\n{lines}\n}}"
@@ -26,6 +26,7 @@ _CVPR = "IEEE/CVF Conference on Computer Vision and Pattern Recognition (CVPR)"
 _ICCV = "IEEE/CVF International Conference on Computer Vision (ICCV)"
 _ICLR = "International Conference on Learning Representations (ICLR)"
 _ICML = "International Conference on Machine Learning (ICML)"
+_ECCV = "European Conference on Computer Vision (ECCV)"
 _TMLR = "Transactions on Machine Learning Research"
 STUDY = _paper(
     "walmer2023teaching",
@@ -76,7 +77,29 @@ PUBLISHED: tuple[tuple[str, str], ...] = (
     (r"siglip", _paper(
         "zhai2023sigmoid", "Zhai, Xiaohua and Mustafa, Basil and Kolesnikov, Alexander and Beyer, Lucas",
         "Sigmoid Loss for Language Image Pre-Training", _ICCV, 2023)),
-    (r"\bdeit_", _paper(
+    (r"siglip2|_siglip_\d+\.v2", _paper(
+        "tschannen2025siglip2", "Tschannen, Michael and Gritsenko, Alexey and Wang, Xiao and others",
+        "SigLIP 2: Multilingual Vision-Language Encoders with Improved Semantic Understanding, Localization, and Dense "
+        "Features", "arXiv preprint arXiv:2502.14786", 2025)),
+    (r"_pe_core_|\bpe-[bl]\d", _paper(
+        "bolya2025perception", "Bolya, Daniel and Huang, Po-Yao and Sun, Peize and others",
+        "Perception Encoder: The best visual embeddings are not at the output of the network",
+        "Advances in Neural Information Processing Systems (NeurIPS)", 2025)),
+    (r"aimv2", _paper(
+        "fini2025multimodal", "Fini, Enrico and Shukor, Mustafa and Li, Xiujun and others",
+        "Multimodal Autoregressive Pre-training of Large Vision Encoders", _CVPR, 2025)),
+    (r"eva02", _paper(
+        "fang2024eva02", "Fang, Yuxin and Sun, Quan and Wang, Xinggang and Huang, Tiejun and Wang, Xinlong and "
+        "Cao, Yue",
+        "EVA-02: A Visual Representation for Neon Genesis", "Image and Vision Computing", 2024)),
+    (r"ijepa", _paper(
+        "assran2023self", "Assran, Mahmoud and Duval, Quentin and Misra, Ishan and Bojanowski, Piotr and "
+        "Vincent, Pascal and Rabbat, Michael and LeCun, Yann and Ballas, Nicolas",
+        "Self-Supervised Learning from Images with a Joint-Embedding Predictive Architecture", _CVPR, 2023)),
+    (r"\bdeit3", _paper(
+        "touvron2022deit", "Touvron, Hugo and Cord, Matthieu and J{\\'e}gou, Herv{\\'e}",
+        "DeiT III: Revenge of the ViT", _ECCV, 2022)),
+    (r"\bdeit[_-]", _paper(
         "touvron2021training", "Touvron, Hugo and Cord, Matthieu and Douze, Matthijs and Massa, Francisco and "
         "Sablayrolles, Alexandre and J{\\'e}gou, Herv{\\'e}",
         "Training data-efficient image transformers \\& distillation through attention", _ICML, 2021)),
