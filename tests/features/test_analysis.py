@@ -136,7 +136,7 @@ def test_pairs_have_every_pair_of_sites_once(studied: tuple[StudyResults, Path])
 def test_notes_say_what_is_missing(studied: tuple[StudyResults, Path]) -> None:
     notes = "\n".join(studied[0].notes)
     assert "C has no CLS token" in notes
-    assert "cls features of A, B are the same for all images at norm1 1" in notes
+    assert "cls features of A, B are the same for all images before attention of layer 1" in notes
 
 
 def test_results_survive_saving(studied: tuple[StudyResults, Path]) -> None:

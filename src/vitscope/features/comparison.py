@@ -106,11 +106,21 @@ def _constant_sites(records: Sequence[FeatureRecord], tokens: str, found: Cka) -
     for record, start in zip(records, _starts(records), strict=True):
         sites = record.grams.sites
         if constant := [name for name, value in zip(sites, own[start:], strict=False) if value.isnan()]:
-            where["every layer" if len(constant) == len(sites) else _few(constant)].append(record.title)
+            where["at every layer" if len(constant) == len(sites) else _few(_places(constant))].append(record.title)
     return [
-        f"{tokens} features of {_few(titles)} are the same for all images at {sites}: there is no similarity"
+        f"{tokens} features of {_few(titles)} are the same for all images {sites}: there is no similarity"
         for sites, titles in where.items()
     ]
+
+
+def _places(sites: Sequence[str]) -> list[str]:
+    """
+    >>> _places(["norm1 1", "norm2 3", "block 2"])
+    ['before attention of layer 1', 'before the MLP of layer 3', 'after layer 2']
+    """
+    words = {"norm1": "before attention of", "norm2": "before the MLP of", "block": "after"}
+    parts = [site.split() for site in sites]
+    return [f"{words[site]} layer {layer}" for site, layer in parts]
 
 
 def _few(names: Sequence[str], most: int = 7) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from matplotlib.figure import Figure
 from vitscope.core.results import Results
 from vitscope.report.features_heatmaps import headline
 from vitscope.report.looks import ModelStyle, model_styles
-from vitscope.report.style import FORMATS, save_figure, styled
+from vitscope.report.style import FORMATS, across, save_figure, sized, styled
 
 PANELS = 4  # in a row
 
@@ -78,18 +79,38 @@ def points(
     return found
 
 
+Lines = dict[Curve, dict[str, list[tuple[int, float, float, float]]]]  # of each series
+
+
+def _lines(results: Results) -> Lines:
+    """The curves that have more than a point to show."""
+    series = series_of(results.settings)
+    lines = {curve: {n: points(results.table, curve, steps) for n, steps in series.items()} for curve in CURVES}
+    return {curve: mine for curve, mine in lines.items() if any(len(line) > 1 for line in mine.values())}
+
+
+def growing_rows(results: Results) -> list[list[Any]]:
+    """What the figure shows as a table, names of columns first; empty if a study has no series."""
+    rows = [
+        [name, curve.title, curve.measure, *(None if math.isnan(part) else part for part in point)]
+        for curve, mine in _lines(results).items()
+        for name, line in mine.items()
+        for point in line
+    ]
+    return [["series", "curve", "measure", "step", "value", "ci_low", "ci_high"], *rows] if rows else []
+
+
 def growing_figure(results: Results) -> Figure | None:
     """Curves over steps for every series of a study; None if it has none."""
+    drawn = _lines(results)
+    if not drawn:
+        return None
     series = series_of(results.settings)
     teachings: dict[str, str] = dict(results.table.select("model", "teaching").unique().rows())
     styles = model_styles([(name, teachings.get(steps[0][1], "other")) for name, steps in series.items()])
-    lines = {curve: {n: points(results.table, curve, steps) for n, steps in series.items()} for curve in CURVES}
-    drawn = {curve: mine for curve, mine in lines.items() if any(len(line) > 1 for line in mine.values())}
-    if not drawn:
-        return None
-    rows = -(-len(drawn) // PANELS)
-    columns = min(len(drawn), PANELS)
-    figure = Figure(figsize=(2.5 * columns + 1.2, 2.3 * rows + 0.5), layout="constrained")
+    columns = across(min(len(drawn), PANELS))
+    rows = -(-len(drawn) // columns)
+    figure = Figure(figsize=sized(2.5 * columns + 1.2, 2.3 * rows + 0.5), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for panel in panels[len(drawn) :]:
         panel.set_visible(False)

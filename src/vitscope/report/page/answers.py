@@ -7,6 +7,7 @@ import io
 import math
 from typing import Any
 
+import matplotlib
 from matplotlib.figure import Figure
 
 from vitscope.core.results import Results
@@ -45,13 +46,21 @@ def growing_picture(results: Results) -> str:
     """Curves of a study's series over steps, as an image; "" if it has no series."""
     with styled():
         figure = growing_figure(results)
-        return "" if figure is None else _uri(figure, DPI[1])
+        return "" if figure is None else _svg(figure)
 
 
 def importance_pictures(results: Results) -> list[str]:
     """How much every head of every model matters, as heat maps; none if nobody asked for it."""
     with styled():
-        return [_uri(figure, DPI[1]) for figure in importance_figures(results).values()]
+        return [_svg(figure) for figure in importance_figures(results).values()]
+
+
+def _svg(figure: Figure) -> str:
+    """A chart. Letters become outlines: an image has no fonts but its own."""
+    buffer = io.BytesIO()
+    with matplotlib.rc_context({"svg.fonttype": "path"}):
+        figure.savefig(buffer, format="svg", bbox_inches="tight", pad_inches=0.1, metadata={"Date": None})
+    return f"data:image/svg+xml;base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 
 def _uri(figure: Figure, dpi: float) -> str:

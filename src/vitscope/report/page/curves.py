@@ -26,6 +26,7 @@ class Measure:
     line: float | None = None  # a reference worth a line, such as 1 for "as much as the other"
     line_title: str = ""
     log: bool = False
+    mean: bool = True  # of heads: a line through their mean; not where that is the same by definition
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ def _about(measure: Measure) -> dict[str, Any]:
         "line": measure.line,
         "lineTitle": measure.line_title,
         "log": measure.log,
+        "mean": measure.mean,
     }
 
 

@@ -100,8 +100,10 @@ def beyond(kinds: Collection[str]) -> str:
 def _tally(cards: Sequence[FindingCard], whose: str) -> str:
     tally = {css: sum(card.css == css for card in cards) for css in CLASSES.values()}
     hold, fail, rest = tally["holds"], tally["fails"], tally["untestable"]
-    text = f"Of {count(len(cards), 'finding')} {whose}, {hold} {'holds' if hold == 1 else 'hold'} here, {fail} "
-    return text + f"{'does' if fail == 1 else 'do'} not, and {rest} cannot be tested with what this study has."
+    text = f"Of {count(len(cards), 'finding')} {whose}, {hold} {'holds' if hold == 1 else 'hold'} here"
+    if not rest:
+        return f"{text} and {fail} {'does' if fail == 1 else 'do'} not."
+    return f"{text}, {fail} {'does' if fail == 1 else 'do'} not, and {rest} cannot be tested with what this study has."
 
 
 def findings_sentence(cards: Sequence[FindingCard]) -> str:

@@ -11,10 +11,12 @@ import polars as pl
 from vitscope.core.results import Coverage
 from vitscope.data.openers import OPENERS
 from vitscope.findings.outcome import StudyOutcome
+from vitscope.report.growing_up import growing_rows
 from vitscope.report.page.answers import answer_data, feature_pictures, growing_picture, importance_pictures
 from vitscope.report.page.charts import HOW, WHAT, WHY
 from vitscope.report.page.cite import bibtex
 from vitscope.report.page.curves import CurveChart, curve_data
+from vitscope.report.page.facts import facts
 from vitscope.report.page.findings import FindingCard, beyond, finding_cards, findings_sentence
 from vitscope.report.page.heads import head_data, kinds
 from vitscope.report.page.methods import (
@@ -44,6 +46,7 @@ class Page:
     models: list[PageModel]
     legend: list[Chip]
     columns: list[TaskColumn]
+    facts: list[tuple[int, str]]  # (position of a model, what is told of it) where no task was asked
     cards: list[FindingCard]
     tested: list[FindingCard]  # those that hold or fail here
     findings: str
@@ -94,6 +97,7 @@ def gather(outcome: StudyOutcome, *, images: bool = True) -> Page:
         "similarity": similarity,
         "spaces": space_data(results, models),
         "answers": answer_data(results) if images else [],
+        "growing": growing_rows(results),
         **kinds(),
     }
     return Page(
@@ -103,6 +107,7 @@ def gather(outcome: StudyOutcome, *, images: bool = True) -> Page:
         models=models,
         legend=legend(models),
         columns=columns,
+        facts=[] if columns else facts(numbers, models),
         cards=cards,
         tested=[] if lacking else [card for card in cards if card.css != "untestable"],
         beyond=lacking,
@@ -157,10 +162,15 @@ def _chart_of_measure(
 def _subtitle(models: Sequence[PageModel], numbers: int) -> str:
     if not models:
         return "This study has no results yet."
-    taught = {model.teaching.key for model in models if model.teaching.key != "none"}
+    taught = [model.teaching.key for model in models if model.teaching.key != "none"]
+    untrained = len(models) - len(taught)
     depths = sorted({model.depth for model in models})
     layers = f"{depths[0]} layers" if len(depths) == 1 else f"{depths[0]} to {depths[-1]} layers"
-    parts = [count(len(models), "model")]
-    if taught:
-        parts.append(f"taught in {count(len(taught), 'way')}")
-    return f"{', '.join(parts)}, {layers} each; {count(numbers, 'number')} measured."
+    if not taught:
+        return f"{count(untrained, 'untrained network')}, {layers} each; {count(numbers, 'number')} measured."
+    parts = [count(len(taught), "model")]
+    if len(taught) > 1:
+        parts.append(f"taught in {count(len(set(taught)), 'way')}")
+    parts.append(layers if len(taught) == 1 else f"{layers} each")
+    beside = f", beside {count(untrained, 'untrained network')}" if untrained else ""
+    return f"{', '.join(parts)}{beside}; {count(numbers, 'number')} measured."

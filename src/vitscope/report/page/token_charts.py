@@ -61,6 +61,7 @@ WRITES = CurveChart(
             "Every dot is one head. Where dots lie together, heads of a layer add equally much to the stream; a "
             "dot far above the others is a head that does most of the work, and one near zero could be left out.",
             say="none",
+            mean=False,
         ),
         "head_importance": Measure(
             "importance",

@@ -40,16 +40,29 @@ function answersFigure() {
   takeAway(find("figcaption", figure), { name: () => image.alt, canvases: () => [["", imageAsCanvas(image)]] });
 }
 
-/** Pictures that stand in the page already. */
+/** Pictures and charts that stand in the page already. */
 function pictureFigures() {
-  for (const figure of findAll("#chart-pictures, #chart-growing")) {
-    const shown = () => findAll("img", figure).filter((image) => image.checkVisibility());
-    takeAway(find("figcaption", figure), {
-      name: find("h3, .see", figure).textContent.slice(0, 40),
+  const pictures = find("#chart-pictures");
+  if (pictures) {
+    const shown = () => findAll("img", pictures).filter((image) => image.checkVisibility());
+    takeAway(find("figcaption", pictures), {
+      name: find("h3", pictures).textContent,
       canvases: () => shown().map((image) => [image.alt, imageAsCanvas(image)]),
     });
   }
+  const growing = find("#chart-growing");
+  if (growing) takeAway(find("figcaption", growing), drawn("growing up", growing, () => study.growing));
+  const importance = find("#chart-importance");
+  if (!importance) return;
+  const lost = study.curves.writes.series.filter((one) => one.measure.startsWith("head_importance"));
+  takeAway(find("figcaption", importance), drawn("which heads matter", importance, () => seriesRows(lost)));
 }
+
+/** A chart that came as an image is taken along as it is. */
+const drawn = (name, figure, rows) => ({ name, texts: () => findAll("img", figure).map(imageText), rows });
+
+const imageText = (image) =>
+  new TextDecoder().decode(Uint8Array.from(atob(image.src.split(",")[1]), (character) => character.charCodeAt(0)));
 
 function imageAsCanvas(image) {
   const canvas = new OffscreenCanvas(image.naturalWidth, image.naturalHeight);

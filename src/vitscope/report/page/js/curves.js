@@ -45,7 +45,7 @@ function curveFigure(figure) {
     drawLines(host, drawn, width);
     find(".see", figure).textContent = about.see;
     say(find(".reading", figure), about, series);
-    find(".note", figure).textContent = noteOn(series, chart.band, drawn.chance.length > 0);
+    find(".note", figure).textContent = noteOn(series, chart.band, drawn.chance.length > 0, about.mean);
   };
   const choose = (key, value) => {
     const focused = document.activeElement?.closest?.(".picker")?.dataset.key;
@@ -101,24 +101,26 @@ function say(paragraph, about, series) {
   const where = (point) =>
     `${models[point.model].title} at ${layerName(point.model, point.layer)}: ${number(point.value)}`;
   const range = (point) => (interval(point.low, point.high) ? `, interval ${interval(point.low, point.high)}` : "");
-  const last =
-    highest.value - lowest.value < 1e-9
-      ? `At the last layer: ${number(highest.value)}.`
-      : `At the last layer, ${told(highest, "highest")} and ${told(lowest, "lowest")}.`;
+  if (highest.value - lowest.value < 1e-9) {
+    const place = about.say === "last" ? "At the last layer" : "Everywhere";
+    paragraph.textContent = `${place}: ${number(highest.value)}.`;
+    return;
+  }
   const sentences = {
-    last,
+    last: `At the last layer, ${told(highest, "highest")} and ${told(lowest, "lowest")}.`,
     peak: `Highest anywhere is ${where(highest)}${range(highest)}.`,
     lowest: `Lowest anywhere is ${where(lowest)}${range(lowest)}.`,
   };
   paragraph.textContent = sentences[about.say];
 }
 
-function noteOn(series, band, chance) {
+function noteOn(series, band, chance, mean) {
   const counts = [...new Set(series.map((one) => one.n))].filter(Boolean);
   const many = counts.length ? `${counts.map((n) => n.toLocaleString("en")).join(" or ")} pictures` : "";
   const data = [...new Set(series.map((one) => one.dataset))].map(shortName).join(", ");
   const heads = series.some((one) => one.heads);
-  const parts = [many && data ? `${many} of ${data}` : many || data, heads ? "dots are heads, lines their mean" : band];
+  const lines = mean ? "dots are heads, lines their mean" : "dots are heads";
+  const parts = [many && data ? `${many} of ${data}` : many || data, heads ? lines : band];
   if (chance) parts.push("dotted: chance");
   const text = parts.filter(Boolean).join("; ");
   return `${text[0].toUpperCase()}${text.slice(1)}.`;

@@ -1,11 +1,12 @@
 // Curves over depth, one per model: bands, marks, dots for heads, a cursor for pointer and keys.
 
 /**
- * host: element to draw into. chart: {name, axis, floor, log, line, lineTitle, series, chance, height, labels}.
+ * host: element to draw into. chart: {name, axis, floor, log, line, lineTitle, series, chance, height, labels, mean}.
  * A series: {model, layer[], value[], low[]?, high[]?, heads[][]?, ring?}.
  */
 function drawLines(host, chart, width) {
-  const labels = chart.labels && width > 560;
+  const mean = chart.mean ?? true;
+  const labels = chart.labels && mean && width > 560;
   const height = chart.height ?? Math.max(240, Math.min(400, width * 0.52));
   const box = { left: 42, right: width - (labels ? 112 : 12), top: 30, bottom: height - 34 };
   const x = depthScale(box.left + 8, box.right - 8);
@@ -25,7 +26,7 @@ function drawLines(host, chart, width) {
   );
   const dots = [];
   for (const one of chart.series) {
-    root.append(drawSeries(one, x, scale.y, dots));
+    root.append(drawSeries(one, x, scale.y, dots, mean));
   }
   for (const one of chart.chance ?? []) {
     const points = pointsOf(one, x, scale.y);
@@ -36,6 +37,9 @@ function drawLines(host, chart, width) {
         svg("path", { class: "chance", d: linePath(points) }),
       ),
     );
+  }
+  if (chart.lineTitle) {
+    root.append(svg("text", { class: "line-title", x: box.left + 4, y: scale.y(chart.line) - 5 }, chart.lineTitle));
   }
   if (labels) root.append(...endLabels(chart.series, x, scale.y, box));
   host.replaceChildren(root);
@@ -79,12 +83,11 @@ function frame(chart, box, x, scale, width) {
   if (chart.line !== null && chart.line !== undefined) {
     const y = scale.y(chart.line);
     parts.push(svg("line", { class: "reference", x1: box.left, x2: box.right, y1: y, y2: y }));
-    parts.push(svg("text", { x: box.left + 4, y: y - 5 }, chart.lineTitle));
   }
   return parts;
 }
 
-function drawSeries(one, x, y, dots) {
+function drawSeries(one, x, y, dots, mean) {
   const group = svg("g", { "data-model": one.model, class: modelClass(one.model) });
   const points = pointsOf(one, x, y);
   const banded = points.filter((p) => one.low && one.low[p.i] !== null && one.high[p.i] !== null);
@@ -100,6 +103,7 @@ function drawSeries(one, x, y, dots) {
       group.append(svg("circle", { class: "head-dot", cx: p.x.toFixed(1), cy: y(value).toFixed(1), r: 2.6 }));
     }
   }
+  if (!mean) return group;
   group.append(
     svg("path", { class: "curve", d: linePath(points), "stroke-dasharray": models[one.model].dash || null }),
   );

@@ -99,7 +99,8 @@ function pairSentence(matrix) {
   if (!pairs.length) return "No two models can be compared.";
   pairs.sort((a, b) => b[2] - a[2]);
   const told = ([i, j, value]) => `${models[i].title} and ${models[j].title} (${number(value)})`;
-  return pairs.length === 1 ? `${told(pairs[0])}.` : `Most alike are ${told(pairs[0])}; least, ${told(pairs.at(-1))}.`;
+  if (pairs.length === 1) return `${matrix.title} of the two is ${number(pairs[0][2])}.`;
+  return `Most alike are ${told(pairs[0])}; least, ${told(pairs.at(-1))}.`;
 }
 
 /** A row for each pair of models, as in the tidy table. */

@@ -7,6 +7,7 @@ const INLINED = [
   "stroke-width",
   "stroke-dasharray",
   "stroke-linejoin",
+  "paint-order",
   "opacity",
   "font-family",
   "font-size",
@@ -15,8 +16,9 @@ const INLINED = [
 ];
 
 /**
- * Buttons below `host`. what: {name, draw(host)?, canvases()?, rows()?}. draw: draws the chart as SVG into an element;
- * canvases: [[title, canvas]]; rows: [[cell]], the first being names of columns. name: text, or a function that tells it.
+ * Buttons below `host`. what: {name, draw(host)?, texts()?, canvases()?, rows()?}. draw: draws the chart as SVG into an
+ * element; texts: SVGs, each a file of its own; canvases: [[title, canvas]]; rows: [[cell]], the first being names of
+ * columns. name: text, or a function that tells it.
  */
 function takeAway(host, what) {
   const name = () => (typeof what.name === "function" ? what.name() : what.name);
@@ -27,14 +29,18 @@ function takeAway(host, what) {
       .replace(/^-|-$/g, "")
       .toLowerCase() || "chart";
   const offers = [];
-  if (what.draw) offers.push(["SVG", () => svgBlob(svgText(what.draw, name()))]);
-  if (what.draw) offers.push(["PNG", () => svgAsPng(svgText(what.draw, name()))]);
-  if (what.canvases) offers.push(["PNG", () => canvasesAsPng(what.canvases(), name())]);
-  if (what.rows) offers.push(["CSV", () => new Blob([csv(what.rows())], { type: "text/csv" })]);
+  const texts = what.draw ? () => [svgText(what.draw, name())] : what.texts;
+  if (texts) offers.push(["SVG", () => texts().map(svgBlob)]);
+  if (texts) offers.push(["PNG", () => texts().map(svgAsPng)]);
+  if (what.canvases) offers.push(["PNG", () => [canvasesAsPng(what.canvases(), name())]]);
+  if (what.rows) offers.push(["CSV", () => [new Blob([csv(what.rows())], { type: "text/csv" })]]);
   const heading = find("h3", host.closest(".multiple, figure"))?.textContent.trim() ?? "this chart";
   const buttons = offers.map(([kind, make]) => {
     const button = html("button", { type: "button", "aria-label": `${kind}: save ${heading}` }, kind);
-    button.addEventListener("click", async () => download(await make(), `${file()}.${kind.toLowerCase()}`));
+    button.addEventListener("click", async () => {
+      for (const [i, blob] of make().entries())
+        download(await blob, `${file()}${i ? `-${i + 1}` : ""}.${kind.toLowerCase()}`);
+    });
     return button;
   });
   host.append(html("p", { class: "saving" }, html("span", {}, "Save as"), buttons));
