@@ -19,6 +19,7 @@ from vitscope.pipeline.study import Study
 from vitscope.report.figures import draw_figures
 from vitscope.report.notebook import as_html
 from vitscope.report.page import write_page
+from vitscope.report.style import Width
 
 
 class StudyResults(Results):
@@ -54,9 +55,9 @@ class StudyResults(Results):
         """Write the page: one HTML file that opens offline. images: what answers and features look like, too."""
         return write_page(self.outcome(), Path(path), images=images)
 
-    def write_figures(self, folder: Path | str) -> list[Path]:
-        """Draw every figure that the results allow, as PNG, SVG and PDF."""
-        return draw_figures(self, Path(folder))
+    def write_figures(self, folder: Path | str, width: Width | None = None) -> list[Path]:
+        """Draw every figure that the results allow, as PNG, SVG and PDF. width: "column" or "page" of a paper."""
+        return draw_figures(self, Path(folder), width)
 
 
 def evaluate(*arguments: Any, **options: Any) -> StudyResults:

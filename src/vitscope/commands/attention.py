@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from vitscope.commands.options import Limit, ModelOptions, RunOptions, conclude
+from vitscope.commands.options import Limit, ModelOptions, RunOptions
 from vitscope.core.errors import VitscopeError
 
 if TYPE_CHECKING:
@@ -67,8 +67,10 @@ def attention(
     specs = model_options.specs(models)
     if show:
         from vitscope.report.attention_show import draw_images
+        from vitscope.report.style import figure_width
 
-        draw_images(specs, show, out / "figures", model_options.device)
+        with figure_width(run_options.width):
+            draw_images(specs, show, out / "figures", model_options.device)
     datasets: list[Dataset] = []
     if masks is not None:
         masked = openers.masks(masks, images=images, limit=limit, seed=model_options.seed)
@@ -81,4 +83,4 @@ def attention(
     if importance:
         analyses.append(HeadImportance())
     results = run_options.run(specs, datasets, analyses, out, model_options, command="attention")
-    conclude(results, out, [summarise(results)], page=run_options.page, figures=run_options.figures)
+    run_options.conclude(results, out, [summarise(results)])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vitscope.commands.options import Drawn
+from vitscope.commands.options import Drawn, FigureWidth
 
 
-def demo(*, out: Path = Path("runs/demo"), figures: Drawn = "page") -> None:
+def demo(*, out: Path = Path("runs/demo"), figures: Drawn = "page", width: FigureWidth = None) -> None:
     """Run the complete study - How, What, Why, findings, page - on the built-in zoo and world.
 
     Takes about two minutes on two cores; the second time only the page is written anew.
@@ -28,4 +28,4 @@ def demo(*, out: Path = Path("runs/demo"), figures: Drawn = "page") -> None:
     torch.set_num_threads(1)
     with threadpool_limits(1):
         study = demo_study(out.resolve(), progress=shown)
-        run_and_conclude(study.model_copy(update={"figures": figures}))
+        run_and_conclude(study.model_copy(update={"figures": figures, "width": width}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from vitscope.commands.options import Limit, ModelOptions, RunOptions, conclude
+from vitscope.commands.options import Limit, ModelOptions, RunOptions
 from vitscope.core.errors import BadData, VitscopeError, shorten
 
 if TYPE_CHECKING:
@@ -98,4 +98,4 @@ def features(
         analyses.append(Features(protocol=name, cluster_seeds=seeds))
         analyses.append(Objects(protocol=name, cluster_seeds=seeds, dense=dense))
     results = run_options.run(specs, datasets, analyses, out, model_options, command="features")
-    conclude(results, out, summarise_features(results), page=run_options.page, figures=run_options.figures)
+    run_options.conclude(results, out, summarise_features(results))

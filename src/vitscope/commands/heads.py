@@ -59,7 +59,7 @@ def heads(
     from vitscope.attention.kinds import KINDS
     from vitscope.report.head_figures import draw_heads
     from vitscope.report.head_list import check_lines, heads_table
-    from vitscope.report.style import save_figure, styled
+    from vitscope.report.style import figure_width, save_figure, styled
 
     if kind is not None and kind not in KINDS:
         raise VitscopeError(f"there is no kind of head '{shorten(kind, 60)}': there is {', '.join(KINDS)}")
@@ -73,7 +73,7 @@ def heads(
         for line in check_lines(results):
             say(line)
     pairs = list(zip((against or [])[::2], (against or [])[1::2], strict=True))
-    with styled():
+    with figure_width(run_options.width), styled():
         for name, figure in draw_heads(results, heat or [], pairs, maps or []).items():
             say(f"figure: {save_figure(figure, out / 'figures', name)[0]}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from vitscope.commands.options import ModelOptions
+from vitscope.commands.options import FigureWidth, ModelOptions
 from vitscope.core.errors import VitscopeError, shorten
 from vitscope.core.say import say
 
@@ -18,6 +18,7 @@ def look(
     at: str | None = None,
     without_position: bool = False,
     out: Path = Path("runs/look"),
+    width: FigureWidth = None,
     model_options: ModelOptions = ModelOptions(),  # noqa: B008
 ) -> None:
     """Your own photos as models see them, layer by layer.
@@ -41,6 +42,7 @@ def look(
     """
     from vitscope.core.files import make_folder
     from vitscope.report.look import look_at
+    from vitscope.report.style import figure_width
 
     if not photos:
         raise VitscopeError("name at least one photo to look at")
@@ -48,9 +50,10 @@ def look(
         raise VitscopeError(f"{len(photos)} photos do not fit into one picture: name at most {MOST_PHOTOS}")
     specs = model_options.specs(model or ())
     make_folder(out)
-    for path in look_at(
-        specs, photos, out, at=_point(at), without_position=without_position, device=model_options.device
-    ):
+    point = _point(at)
+    with figure_width(width):
+        written = look_at(specs, photos, out, at=point, without_position=without_position, device=model_options.device)
+    for path in written:
         if path.suffix == ".png":
             say(f"wrote {path}")
 

@@ -34,6 +34,12 @@ DRAWN = "Draw none, the images of the page, or all: figures for papers too, as P
 Drawn = Annotated[Figures, Parameter(help=DRAWN)]
 
 
+FigureWidth = Annotated[
+    Literal["column", "page"] | None,
+    Parameter(help="Width of figures: column (3.25 in) or page (6.75 in) of a paper, if not as they like."),
+]
+
+
 @Parameter(name="*")
 @dataclass(frozen=True)
 class ModelOptions:
@@ -98,6 +104,7 @@ class RunOptions:
     skip_limit: Annotated[int, whole(0, 10**9, "Stop when more images than this cannot be read.")] = 50
     page: Annotated[bool, Parameter(help="Write the page, report.html.")] = True
     figures: Drawn = "page"
+    width: FigureWidth = None
 
     def run(
         self,
@@ -135,9 +142,18 @@ class RunOptions:
         results.save(out)
         return results
 
+    def conclude(self, results: StudyResults, out: Path, tables: Sequence[RenderableType]) -> None:
+        conclude(results, out, tables, page=self.page, figures=self.figures, width=self.width)
+
 
 def conclude(
-    results: StudyResults, out: Path, tables: Sequence[RenderableType] = (), *, page: bool, figures: Figures
+    results: StudyResults,
+    out: Path,
+    tables: Sequence[RenderableType] = (),
+    *,
+    page: bool,
+    figures: Figures,
+    width: FigureWidth = None,
 ) -> None:
     """Print what came of a run and write the page and figures; exit status 2 if something could not be done."""
     from rich.console import Console
@@ -157,7 +173,7 @@ def conclude(
         say(f"page: {results.write_report(out / 'report.html', images=figures != 'none')}")
     if figures == "all":
         with Console(quiet=level() == "quiet").status("drawing the figures"):
-            written = results.write_figures(out / "figures")
+            written = results.write_figures(out / "figures", width)
         say(f"figures: {len(written)} files in {out / 'figures'}")
     elif figures == "page":
         say("figures for papers: the same again with --figures all; nothing else is made anew")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from vitscope.commands.options import DRAWN, conclude
+from vitscope.commands.options import DRAWN, FigureWidth, conclude
 from vitscope.core.say import Figures, say
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ def run(
     dry_run: bool = False,
     out: Path | None = None,
     figures: Annotated[Figures | None, Parameter(help=f"{DRAWN} Otherwise as the file says.")] = None,
+    width: FigureWidth = None,
     download: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Run a study, or go on with it: only what is new is computed.
@@ -47,7 +48,7 @@ def run(
     from vitscope.pipeline.study import read_study
 
     described = read_study(study)
-    given = {"out": out and out.resolve(), "figures": figures}
+    given = {"out": out and out.resolve(), "figures": figures, "width": width}
     described = described.model_copy(update={key: value for key, value in given.items() if value is not None})
     if dry_run:
         show_plan(described)
@@ -68,7 +69,7 @@ def run_and_conclude(study: Study, *, download: bool = False) -> None:
         keys = [finding.key for finding in findings if finding.verdict is verdict]
         if keys:
             lines.append(f"{verdict.value}: {', '.join(keys)}")
-    conclude(results, study.out, lines, page=True, figures=study.figures)
+    conclude(results, study.out, lines, page=True, figures=study.figures, width=study.width)
 
 
 def show_plan(study: Study) -> None:

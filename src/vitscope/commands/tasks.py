@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from vitscope.commands.options import Limit, ModelOptions, RunOptions, conclude
+from vitscope.commands.options import Limit, ModelOptions, RunOptions
 from vitscope.core.errors import VitscopeError
 
 
@@ -115,4 +115,4 @@ def tasks(
     for file, text in (("table.csv", to_csv), ("table.md", to_markdown), ("table.tex", to_latex)):
         write_text(out / file, text(table))
     shown = [to_terminal(table, Console().width)] if table.columns else []
-    conclude(results, out, shown, page=run_options.page, figures=run_options.figures)
+    run_options.conclude(results, out, shown)

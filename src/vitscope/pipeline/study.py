@@ -246,6 +246,9 @@ class Study(Strict):
     figures: Figures = Field(
         "page", description="What is drawn: none, the images of the page, or all: figures for papers too"
     )
+    width: Literal["column", "page"] | None = Field(
+        None, description="Width of figures: a paper's column (3.25 in) or page (6.75 in); as they like if absent"
+    )
     out: Path = Field(Path("runs/study"), description="Folder for everything that is written, relative to this file")
 
     @model_validator(mode="after")
@@ -306,7 +309,9 @@ class Study(Strict):
     def settings(self) -> dict[str, Any]:
         """What was asked for, as it is shown with the results: names instead of places on this machine."""
         values = self.model_dump(
-            mode="json", exclude={"out", "root", "engine", "processes", "workers", "figures"}, exclude_none=True
+            mode="json",
+            exclude={"out", "root", "engine", "processes", "workers", "figures", "width"},
+            exclude_none=True,
         )
         for entries in values["data"].values():
             for entry in entries:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
@@ -20,7 +21,19 @@ from vitscope.core.files import file_names
 from vitscope.core.results import Results
 from vitscope.report.attention_mosaic import Mosaic
 from vitscope.report.looks import ModelStyle, model_styles
-from vitscope.report.style import FAINT, FORMATS, HEAT, INK, SEQUENTIAL, save_figure, styled
+from vitscope.report.style import (
+    FAINT,
+    FORMATS,
+    HEAT,
+    INK,
+    SEQUENTIAL,
+    folded,
+    save_figure,
+    shrink_letters,
+    sized,
+    styled,
+    wanted_width,
+)
 
 KIND_COLOURS = {  # none of them is the colour of a teaching: they mean kinds of heads, as frames and squares
     "cls-bound": "#2f3136",
@@ -119,7 +132,7 @@ def distance_figure(table: pl.DataFrame) -> Figure:
     models = models_of(rows)
     styles = model_styles(models)
     depth = int(rows["layer"].max())  # type: ignore[arg-type]
-    figure = Figure(figsize=(max(6.4, 0.55 * depth + 2.4), 3.9))
+    figure = Figure(figsize=sized(max(6.4, 0.55 * depth + 2.4), 3.9))
     axes = figure.subplots()
     for title, _ in models:
         mine, style = rows.filter(pl.col("model") == title), styles[title]
@@ -127,9 +140,10 @@ def distance_figure(table: pl.DataFrame) -> Figure:
         mean = mine.group_by("layer").agg(pl.col("value").mean()).sort("layer")
         axes.plot(mean["layer"], mean["value"], **style.curve())
     axes.set(title="How far spatial tokens look", xlabel="layer", ylabel="attention distance\n(longer grid edge = 1)")
-    axes.set_xticks(range(1, depth + 1))
+    axes.set_xticks(range(1, depth + 1, 1 if depth <= 12 or wanted_width() is None else 3))
     axes.set_ylim(0, max(0.62, float(rows["value"].max()) * 1.08))  # type: ignore[arg-type]
-    axes.text(0, -0.2, "dots: heads; line: mean over heads", transform=axes.transAxes, color=FAINT, fontsize=8)
+    below = -0.2 if wanted_width() is None else -0.62 / figure.get_figheight()
+    axes.text(0, below, "dots: heads; line: mean over heads", transform=axes.transAxes, color=FAINT, fontsize=8)
     place_legend(axes, list(styles.values()))
     return figure
 
@@ -144,7 +158,7 @@ def saliency_figure(table: pl.DataFrame) -> Figure:
     sources = [s for s in titles if s in rows["source"].unique().to_list()]
     measures = [m for m in SALIENCY if m in rows["measure"].unique().to_list()]
     depth = int(rows["layer"].max())  # type: ignore[arg-type]
-    figure = Figure(figsize=(1 + 3.5 * len(sources), 0.9 + 2.8 * len(measures)))
+    figure = Figure(figsize=sized(1 + 3.5 * len(sources), 0.9 + 2.8 * len(measures)))
     panels = figure.subplots(len(measures), len(sources), sharey="row", squeeze=False)
     for (number, measure), (column, source) in product(enumerate(measures), enumerate(sources)):
         panel = panels[number, column]
@@ -153,8 +167,10 @@ def saliency_figure(table: pl.DataFrame) -> Figure:
             mine, style = here.filter(pl.col("model") == title).sort("layer"), styles[title]
             panel.fill_between(mine["layer"], mine["ci_low"], mine["ci_high"], color=style.colour, alpha=0.12, lw=0)
             panel.plot(mine["layer"], mine["value"], **style.curve())
-        panel.set(title=titles[source] if number == 0 else "", xlabel="layer" if number == len(measures) - 1 else "")
-        panel.set_xticks(range(1, depth + 1, 1 if depth <= 12 else 3))
+        panel.set(
+            title=folded(titles[source]) if number == 0 else "", xlabel="layer" if number == len(measures) - 1 else ""
+        )
+        panel.set_xticks(range(1, depth + 1, 1 if depth <= 12 and wanted_width() is None else 3))
         panel.set_ylim(bottom=0)
         panels[number, 0].set_ylabel(f"{SALIENCY[measure]}\n(best head of each layer)")
     place_legend(panels[0, -1], list(styles.values()))
@@ -164,13 +180,24 @@ def saliency_figure(table: pl.DataFrame) -> Figure:
     share, disc = (table.filter(pl.col("measure") == name)["value"] for name in ("object_share", "saliency_disc"))
     known = "" if share.is_empty() else f"; IoU of all patches, and average precision of no knowledge: {share[0]:.2f}"
     known += "" if disc.is_empty() else f"; IoU of the best centred disc: {disc[0]:.2f}"
-    figure.text(0.07, -0.02, f"band: 95 % bootstrap interval over images{known}", color=FAINT, fontsize=8)
+    note = f"band: 95 % bootstrap interval over images{known}"
+    if (wanted := wanted_width()) is not None:
+        note = textwrap.fill(note, int(18 * wanted))
+    figure.text(0.07, -0.02, note, color=FAINT, fontsize=8, va="top" if wanted else "baseline")
+    shrink_letters(figure)
     figure.tight_layout()
     return figure
 
 
 def place_legend(axes: Axes, styles: list[ModelStyle]) -> None:
-    """A legend to the right of the axes, in as many columns as it needs."""
+    """A legend to the right of the axes, in as many columns as it needs; below a narrow figure."""
     handles = [Line2D([], [], **style.curve()) for style in styles]
+    if (wanted := wanted_width()) is not None:
+        figure = axes.get_figure(root=True)
+        assert figure is not None
+        columns = max(1, int(wanted / (0.42 + 0.062 * max(len(style.title) for style in styles))))
+        figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0.0, -0.3 / figure.get_figheight()),
+                      ncols=columns, fontsize=8, handlelength=2.2, columnspacing=1.2)  # fmt: skip
+        return
     axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1.02), ncols=1 + (len(styles) - 1) // 14,
                 fontsize=8, handlelength=2.4, labelspacing=0.6)  # fmt: skip

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from vitscope.report.style import FAINT, INK
+from vitscope.report.style import FAINT, INK, sized
 
 GAP = 0.1  # between maps, as a share of a map's width
 TOP, LEFT = 0.92, 0.26  # inches, for titles and the numbers of layers
@@ -25,6 +25,7 @@ class Mosaic:
         self.ratio = ratio
         side = 0.71 if heads <= 12 else 0.55  # inches
         wide, tall = heads + (heads - 1) * GAP, layers * ratio + (layers - 1) * GAP
+        side = min(side, (sized(LEFT + side * wide, 1)[0] - LEFT) / wide)
         width, height = LEFT + side * wide, TOP + side * tall
         self.figure = Figure(figsize=(width, height))
         self.axes: Axes = self.figure.add_axes((LEFT / width, 0, side * wide / width, side * tall / height))

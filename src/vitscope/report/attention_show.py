@@ -17,7 +17,7 @@ from vitscope.core.files import file_names
 from vitscope.data.decode import BadImage, decode_image
 from vitscope.models.backbone import Backbone
 from vitscope.models.spec import Spec
-from vitscope.report.style import FAINT, HEAT, INK, save_figure, styled
+from vitscope.report.style import FAINT, HEAT, INK, save_figure, sized, styled
 
 ROWS, COLUMNS = 6, 12  # at most so many layers and heads in one figure
 
@@ -85,7 +85,7 @@ def picture_figure(backbone: Backbone, seen: Image.Image, maps: PictureMaps, nam
     rollouts = maps.rollouts()
     side = 0.82
     rows, columns = len(layers), len(heads) + 2
-    figure = Figure(figsize=(side * (columns + rows + 0.6), side * rows + 0.62))
+    figure = Figure(figsize=sized(side * (columns + rows + 0.6), side * rows + 0.62, lowest=0))
     outer = figure.add_gridspec(
         1, 2, width_ratios=[rows, columns], wspace=0.06, left=0.01, right=0.99, top=0.87, bottom=0.01
     )

@@ -17,7 +17,7 @@ from vitscope.core.results import Results
 from vitscope.report.attention_figures import models_of
 from vitscope.report.features_heatmaps import headline, short
 from vitscope.report.looks import text_colour
-from vitscope.report.style import FORMATS, HEAT, INK, SEQUENTIAL, save_figure, styled, without_grid
+from vitscope.report.style import FORMATS, HEAT, INK, SEQUENTIAL, save_figure, sized, styled, without_grid
 
 COLUMNS = 7  # layers in one mosaic, the last among them
 TILE = 0.95  # inches
@@ -141,6 +141,7 @@ def tiles(
     rows: int, columns: int, shape: float, *, tile: float = TILE, left: float = 0.1, gap: float = 0.03
 ) -> tuple[Figure, Any]:
     """A grid of panels without axes. shape: height over width of each; left, gap: inches beside and above rows."""
+    tile = (sized(tile * columns + left, 1)[0] - left) / columns
     size = (tile * columns + left, (tile * shape + gap) * rows + 0.75)
     figure = Figure(figsize=size, layout="constrained")
     figure.get_layout_engine().set(w_pad=0.02, h_pad=0.02, wspace=0.01, hspace=0.01)  # type: ignore[union-attr,call-arg]

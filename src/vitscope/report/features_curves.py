@@ -16,7 +16,7 @@ from vitscope.core.teachings import teaching
 from vitscope.report.attention_figures import models_of, place_legend
 from vitscope.report.features_heatmaps import headline
 from vitscope.report.looks import model_styles, text_colour
-from vitscope.report.style import FAINT, INK
+from vitscope.report.style import FAINT, INK, across, sized
 
 CROWD = 8  # more models are drawn teaching by teaching
 SMALLEST_RATIO = 0.01  # an untrained CLS token enters the first layer almost empty: 0.00001 would flatten all curves
@@ -88,18 +88,29 @@ Grid = list[list[tuple[Axes, Panel]]]  # rows of panels that share their scale
 def curves(table: pl.DataFrame, rows: Sequence[Sequence[Panel]], *, width: float = 3.1) -> tuple[Figure, Grid]:
     """A few models: panels as given, one legend. Many: a column per teaching, the other models in grey behind."""
     lines = Lines(table)
+    if len(lines.models) <= CROWD:
+        rows = wrapped(rows)
     return _together(lines, rows, width) if len(lines.models) <= CROWD else _by_teaching(lines, rows)
 
 
+def wrapped(rows: Sequence[Sequence[Panel]]) -> list[Sequence[Panel]]:
+    """Rows that are too long for a narrow figure, cut; each measure begins a row of its own."""
+    most = across(max(len(row) for row in rows))
+    return [row[start : start + most] for row in rows for start in range(0, len(row), most)]
+
+
 def _together(lines: Lines, rows: Sequence[Sequence[Panel]], width: float) -> tuple[Figure, Grid]:
-    figure = Figure(figsize=(width * len(rows[0]) + 1.9, 2.55 * len(rows) + 0.3), layout="constrained")
+    figure = Figure(figsize=sized(width * len(rows[0]) + 1.9, 2.55 * len(rows) + 0.3), layout="constrained")
     axes = figure.subplots(len(rows), len(rows[0]), squeeze=False, sharex=True)
     grid: Grid = []
     for i, row in enumerate(rows):
-        grid.append(list(zip(axes[i], row, strict=True)))
+        grid.append(list(zip(axes[i], row, strict=False)))
+        for panel in axes[i, len(row) :]:
+            panel.set_visible(False)
         for j, (panel, what) in enumerate(grid[i]):
             lines.draw(panel, what, lines.styles)
-            panel.set_title(what.title if i == 0 else "")
+            same = i > 0 and j < len(rows[i - 1]) and rows[i - 1][j].title == what.title
+            panel.set_title("" if same else what.title)
             panel.set_ylabel(what.label if j == 0 else "")
             if i == len(rows) - 1:
                 panel.set_xlabel(lines.axis_label)
@@ -113,7 +124,7 @@ def _by_teaching(lines: Lines, rows: Sequence[Sequence[Panel]]) -> tuple[Figure,
         groups.setdefault(key, []).append(title)
     tallest = max(-(-len(titles) // 2) for titles in groups.values())  # lines of a legend
     panels = [panel for row in rows for panel in row]
-    figure = Figure(figsize=(1.95 * len(groups) + 0.9, 1.75 * len(panels) + 0.9), layout="constrained")
+    figure = Figure(figsize=sized(1.95 * len(groups) + 0.9, 1.75 * len(panels) + 0.9), layout="constrained")
     axes = figure.subplots(len(panels), len(groups), squeeze=False, sharex=True, sharey="row")
     for i, panel in enumerate(panels):
         for j, (key, titles) in enumerate(groups.items()):

@@ -26,7 +26,7 @@ from vitscope.report.features_heatmaps import (
     similarity_figure,
 )
 from vitscope.report.looks import text_colour
-from vitscope.report.style import FAINT, FORMATS, INK, save_figure, styled
+from vitscope.report.style import FAINT, FORMATS, INK, across, save_figure, sized, styled
 
 # Each is as far as can be (CIEDE2000) from those before it; none is the colour of a teaching: they mean classes here.
 CLASS_COLOURS = (
@@ -82,9 +82,10 @@ def projection_figure(maps: dict[str, Tensor], models: list[Model], classes: lis
     kinds = ["pca", "tsne"] if any(f"{title}/projection.tsne" in maps for title, _ in having) else ["pca"]
     if len(having) > 5:
         kinds = kinds[-1:]
-    lines = -(-len(having) // 5)
+    most = across(5)
+    lines = -(-len(having) // most)
     columns = -(-len(having) // lines)
-    figure = Figure(figsize=(2.3 * columns + 1.5, 2.4 * lines * len(kinds) + 0.2), layout="constrained")
+    figure = Figure(figsize=sized(2.3 * columns + 1.5, 2.4 * lines * len(kinds) + 0.2), layout="constrained")
     panels = figure.subplots(lines * len(kinds), columns, squeeze=False)
     for panel in panels.ravel():
         panel.set_visible(False)

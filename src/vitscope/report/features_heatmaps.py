@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, Normalize
@@ -11,7 +13,7 @@ from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from vitscope.report.looks import text_colour
-from vitscope.report.style import FAINT, INK, SEQUENTIAL
+from vitscope.report.style import FAINT, INK, SEQUENTIAL, folded, shrink_letters, sized, wanted_width
 
 Model = tuple[str, str]  # title, teaching
 
@@ -20,19 +22,20 @@ ABSENT = "#ececf1"
 
 
 def model_heatmap(axes: Axes, matrix: np.ndarray, models: list[Model], *, low: np.ndarray | None = None,
-                  high: np.ndarray | None = None, name_rows: bool = True) -> AxesImage:  # fmt: skip
-    """One (M, M) matrix of similarities, with numbers in the cells while they can be read."""
+                  high: np.ndarray | None = None, name_rows: bool = True, wide: int = 1) -> AxesImage:  # fmt: skip
+    """One (M, M) matrix of similarities, with numbers in the cells while they can be read. wide: panels of a row."""
     count = len(models)
     shown = np.ma.masked_invalid(matrix)
     image = axes.imshow(shown, cmap=_with_absent(SEQUENTIAL), vmin=0, vmax=1)
     axes.grid(False)
     for side in axes.spines.values():
         side.set_visible(False)
+    room = (wanted_width() or 99) / (wide * count + 2)  # inches of a cell, at least
     size = 9 if count <= 4 else 8 if count <= 8 else 6.5 if count <= 14 else 5
     for i in range(count):
         for j in range(count):
             value = matrix[i, j]
-            if np.isnan(value):
+            if np.isnan(value) or room < 0.3:
                 continue
             text = f"{value:.2f}"
             if low is not None and high is not None and count <= 4 and i != j and not np.isnan(low[i, j]):
@@ -62,6 +65,7 @@ def short(title: str, most: int = 24) -> str:
     >>> short("Untrained vit_tiny_patch16_224").splitlines()
     ['Untrained', 'vit_tiny_patch16_224']
     """
+    most = most if (wanted_width() or 9) > 4 else min(most, 14)
     lines = title.split(" ") if len(title) > most else [title]
     return "\n".join(s if len(s) <= most else f"{s[: most // 2]}…{s[-(most // 2 - 1) :]}" for s in lines)
 
@@ -76,13 +80,17 @@ def last_layer_figure(maps: dict[str, Tensor], models: list[Model], images: int)
     kinds = [k for k in TOKEN_TITLES if f"models/cka.last.{k}" in maps]
     cell = 1.15 if len(models) <= 3 else 0.8 if len(models) <= 5 else 0.5 if len(models) <= 8 else 0.3
     side, names = cell * len(models), 0.08 * longest_line(models)
-    figure = Figure(figsize=((side + 0.25) * len(kinds) + names + 0.9, side + names + 0.4), layout="constrained")
+    figure = Figure(
+        figsize=sized((side + 0.25) * len(kinds) + names + 0.9, side + names + 0.4, lowest=0.35), layout="constrained"
+    )
     panels = figure.subplots(1, len(kinds), squeeze=False)[0]
     widest = 0.0
     for number, (panel, kind) in enumerate(zip(panels, kinds, strict=True)):
         sides = [maps[f"models/cka.last.{kind}{suffix}"].numpy() for suffix in ("", ".low", ".high", ".null")]
-        image = model_heatmap(panel, sides[0], models, low=sides[1], high=sides[2], name_rows=number == 0)
-        panel.set_title(TOKEN_TITLES[kind])
+        image = model_heatmap(
+            panel, sides[0], models, low=sides[1], high=sides[2], name_rows=number == 0, wide=len(kinds)
+        )
+        panel.set_title(folded(TOKEN_TITLES[kind]))
         widest = max(widest, float(np.nanmax(sides[3], initial=0.0)))
     colour_bar(figure, image, panels, "CKA")
     note = f"{images} images"
@@ -102,7 +110,7 @@ def depth_figure(maps: dict[str, Tensor], models: list[Model], kind: str) -> Fig
     colour_bar(figure, image, axes, "CKA")
     norms = any(_has_norms(maps, kind, title) for title, _ in having)
     where = "after norm1 and norm2 of every layer" if norms else "every layer"
-    note = f"{where}, the first at the upper left; framed: a model with itself"
+    note = f"{where}, down and across from the first one; framed: a model with itself"
     if any(maps[f"{title}/cka.depth.{kind}"].isnan().any() for title, _ in having):
         note += "; grey: the same for all images"
     headline(figure, f"Which depths are alike? {TOKEN_TITLES[kind]}", note)
@@ -113,7 +121,7 @@ def _depth_panels(maps: dict[str, Tensor], models: list[Model], kind: str) -> tu
     """A panel per pair, with layer numbers: for a few models."""
     count = len(models)
     side = 2.7 if count <= 2 else 2.1
-    figure = Figure(figsize=(side * count + 1.7, side * count + 1.0))
+    figure = Figure(figsize=sized(side * count + 1.7, side * count + 1.0, lowest=0))
     figure.set_layout_engine("constrained", w_pad=0.02, h_pad=0.02, wspace=0, hspace=0)
     panels = figure.subplots(count, count, squeeze=False)
     for i, (a, key_a) in enumerate(models):
@@ -147,7 +155,7 @@ def _depth_mosaic(maps: dict[str, Tensor], models: list[Model], kind: str) -> tu
             coloured = colours(np.ma.masked_invalid(np.clip(matrix, 0, 1)))
             canvas[top : top + cell, left : left + cell] = coloured[rows][:, columns]
     side = min(9.0, 0.95 * count) if count <= 10 else 0.62 * count
-    figure = Figure(figsize=(side + 1.9, side + 1.0), layout="constrained")
+    figure = Figure(figsize=sized(side + 1.9, side + 1.0, lowest=0), layout="constrained")
     axes = figure.subplots()
     axes.imshow(canvas)
     axes.set(xlim=(-2, canvas.shape[1] + 1), ylim=(canvas.shape[0] + 1, -2))  # room for the frames
@@ -158,6 +166,11 @@ def _depth_mosaic(maps: dict[str, Tensor], models: list[Model], kind: str) -> tu
         corner = (i * (cell + gap) - 1, i * (cell + gap) - 1)
         axes.add_patch(Rectangle(corner, cell + 1, cell + 1, fill=False, edgecolor=INK, linewidth=1.1))
     name_models(axes, models, places=[i * (cell + gap) + cell / 2 for i in range(count)])
+    labelled = models[:1] if figure.get_figwidth() / count < 0.6 else models
+    for j, (title, _) in enumerate(labelled):  # first and last layer, above the columns
+        layers = len(maps[f"{title}/cka.depth.{kind}"]) // (2 if _has_norms(maps, kind, title) else 1)
+        for at, name, where in ((0, "1", "left"), (cell, str(layers), "right")):
+            axes.text(j * (cell + gap) + at, -3, name, ha=where, va="bottom", fontsize=7, color=FAINT)
     return figure, AxesImage(axes, cmap=SEQUENTIAL, norm=Normalize(0, 1)), [axes]
 
 
@@ -193,7 +206,8 @@ def similarity_figure(maps: dict[str, Tensor], models: list[Model], titles: dict
     cell = 0.85 if len(models) <= 3 else 0.55 if len(models) <= 8 else 0.26
     side, room = cell * len(models), 0.08 * longest_line(models)
     figure = Figure(
-        figsize=((side + 0.15) * len(names) + room + 1.1, (side + 0.1) * len(kinds) + room + 0.4), layout="constrained"
+        figsize=sized((side + 0.15) * len(names) + room + 1.1, (side + 0.1) * len(kinds) + room + 0.4, lowest=0.3),
+        layout="constrained",
     )
     panels = figure.subplots(len(kinds), len(names), squeeze=False)
     for row, kind in enumerate(kinds):
@@ -202,10 +216,10 @@ def similarity_figure(maps: dict[str, Tensor], models: list[Model], titles: dict
             null = maps[f"models/similarity.{name}.{kind}.null"].numpy()
             both = np.where(np.tri(len(models), k=-1, dtype=bool), null, score)
             panel: Axes = panels[row, column]
-            image = model_heatmap(panel, both, models, name_rows=column == 0)
+            image = model_heatmap(panel, both, models, name_rows=column == 0, wide=len(names))
             if row < len(kinds) - 1:
                 panel.set_xticklabels([])
-            panel.set_title(titles[name] if row == 0 else "", fontsize=9)
+            panel.set_title(folded(titles[name]) if row == 0 else "", fontsize=9)
             if column == 0:
                 panel.set_ylabel("CLS token" if kind == "cls" else "mean spatial token", color=FAINT)
     colour_bar(figure, image, list(panels.ravel()), "similarity")
@@ -222,8 +236,13 @@ def colour_bar(figure: Figure, image: AxesImage, panels, label: str) -> None:  #
 
 def headline(figure: Figure, title: str, note: str) -> None:
     """A question as title, and below it what a reader must know. The layout is settled: it is not solved again."""
-    height = figure.get_figheight()
+    height, wanted = figure.get_figheight(), wanted_width()
+    shrink_letters(figure)
     figure.draw_without_rendering()
     figure.set_layout_engine()
-    figure.text(0.01, 1 + 0.4 / height, title, ha="left", va="bottom", fontsize=12, fontweight="bold", color=INK)
-    figure.text(0.01, 1 + 0.16 / height, note, ha="left", va="bottom", fontsize=8, color=FAINT)
+    large, small = (12.0, 8.0) if wanted is None else (8.5, 6.0)
+    if wanted is not None:  # a letter is a little more than half as wide as high
+        title, note = (textwrap.fill(text, int(118 * wanted / size)) for text, size in ((title, large), (note, small)))
+    above = 0.4 + small / 72 * 1.25 * note.count("\n")
+    figure.text(0.01, 1 + above / height, title, ha="left", va="bottom", fontsize=large, fontweight="bold", color=INK)
+    figure.text(0.01, 1 + 0.16 / height, note, ha="left", va="bottom", fontsize=small, color=FAINT)

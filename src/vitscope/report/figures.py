@@ -18,7 +18,7 @@ from vitscope.report.feature_pictures import draw_pictures
 from vitscope.report.features_figures import draw_features
 from vitscope.report.growing_up import draw_growing
 from vitscope.report.head_figures import importance_figures
-from vitscope.report.style import FORMATS, save_figure, styled
+from vitscope.report.style import FORMATS, Width, figure_width, save_figure, styled
 from vitscope.report.tasks_figures import draw_tasks
 from vitscope.report.token_figures import draw_tokens
 
@@ -39,12 +39,14 @@ FIGURE = Markup(
 DRAWN = ".drawn.json"  # names of the files of the last drawing
 
 
-def draw_figures(results: Results, folder: Path) -> list[Path]:
+def draw_figures(results: Results, folder: Path, width: Width | None = None) -> list[Path]:
     """Write every figure that the results allow, in every format, and index.html; returns the files.
 
-    Figures that were drawn here before of other results, and are not of these, are taken away.
+    width: of a paper's column or page; as wide as they like if not given. Figures that were drawn here before of other
+    results, and are not of these, are taken away.
     """
-    paths = _draw(results, folder)
+    with figure_width(width):
+        paths = _draw(results, folder)
     names = {path.name for path in paths}
     for stale in _drawn_before(folder) - names:
         (folder / stale).unlink(missing_ok=True)

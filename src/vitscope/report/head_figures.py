@@ -16,8 +16,9 @@ from vitscope.core.results import Results
 from vitscope.pipeline.registry import ANALYSES
 from vitscope.report.attention_figures import models_of, place_legend
 from vitscope.report.attention_mosaic import Mosaic
+from vitscope.report.features_heatmaps import short
 from vitscope.report.looks import model_styles
-from vitscope.report.style import FAINT, HEAT, INK, SEQUENTIAL
+from vitscope.report.style import FAINT, HEAT, INK, SEQUENTIAL, across, folded, sized
 
 ACROSS = 4  # panels side by side
 STRIP = 3  # tokens' heights for the strip of prefix tokens and the gap below it
@@ -70,15 +71,15 @@ def heat_figure(results: Results, name: str) -> Figure:
     largest = float(np.abs(every).max())
     signed = bool(every.min() < 0)  # then nothing is in the middle of the scale
     scale = {"vmin": -largest if signed else 0.0, "vmax": largest, "cmap": "RdBu_r" if signed else SEQUENTIAL}
-    columns = min(len(values), ACROSS)
+    columns = across(min(len(values), ACROSS))
     rows = -(-len(values) // columns)
     deepest = max(len(one) for one in values.values())
-    figure = Figure(figsize=(0.8 + 2.9 * columns, rows * (0.9 + 0.2 * deepest)), layout="constrained")
+    figure = Figure(figsize=sized(0.8 + 2.9 * columns, rows * (0.9 + 0.2 * deepest)), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False)
     for panel, (title, one) in zip(panels.flat, values.items(), strict=False):
         layers, heads = one.shape
         image = panel.imshow(one, aspect="auto", extent=(0.5, heads + 0.5, layers + 0.5, 0.5), **scale)
-        panel.set_title(title, fontsize=9)
+        panel.set_title(folded(short(title)), fontsize=9)
         panel.set(xlabel="head", ylabel="layer")
         panel.set_xticks(range(1, heads + 1, 1 if heads <= 12 else 3))
         panel.set_yticks(range(1, layers + 1, 1 if layers <= 12 else 3))
@@ -97,14 +98,14 @@ def importance_figures(results: Results) -> dict[str, Figure]:
     return {f"heat-{name.replace('_', '-')}": heat_figure(results, name) for name in measures}
 
 
-def scatter_figure(results: Results, across: str, up: str) -> Figure:
+def scatter_figure(results: Results, along: str, up: str) -> Figure:
     """One measure against another: a dot for each head, larger in later layers."""
-    x, y = head_values(results, across), head_values(results, up)
+    x, y = head_values(results, along), head_values(results, up)
     models = [(title, teaching) for title, teaching in models_of(results.table) if title in x and title in y]
     if not models:
-        raise VitscopeError(f"no model has both {across} and {up}")
+        raise VitscopeError(f"no model has both {along} and {up}")
     styles = model_styles(models)
-    figure = Figure(figsize=(6.6, 4.6))
+    figure = Figure(figsize=sized(6.6, 4.6))
     axes = figure.subplots()
     for title, _ in models:
         style, (layers, heads) = styles[title], x[title].shape
@@ -112,7 +113,7 @@ def scatter_figure(results: Results, across: str, up: str) -> Figure:
         face = style.colour if style.filled else "none"
         axes.scatter(x[title].flatten(), y[title].flatten(), s=8 + 34 * depth, marker=style.marker, facecolors=face,
                      edgecolors=style.colour, linewidths=0.7, alpha=0.6)  # fmt: skip
-    axes.set(xlabel=title_of(across), ylabel=title_of(up), title=f"{title_of(up)} against {title_of(across)}")
+    axes.set(xlabel=title_of(along), ylabel=title_of(up), title=f"{title_of(up)} against {title_of(along)}")
     axes.grid(True, axis="both")
     axes.text(
         0, -0.17, "a mark for each head, larger in later layers", transform=axes.transAxes, color=FAINT, fontsize=8
@@ -168,6 +169,6 @@ def draw_heads(
         return "".join(letter if letter.isalnum() else "-" for letter in name)
 
     figures = {f"heat-{plain(name)}": heat_figure(results, name) for name in heat}
-    for across, up in against:
-        figures[f"{plain(up)}-against-{plain(across)}"] = scatter_figure(results, across, up)
+    for along, up in against:
+        figures[f"{plain(up)}-against-{plain(along)}"] = scatter_figure(results, along, up)
     return figures | source_figures(results, sources)

@@ -18,7 +18,7 @@ from vitscope.pipeline.advice import advise
 from vitscope.pipeline.best_layers import BestLayers, Cell, Column, rows_of_task
 from vitscope.report.attention_figures import models_of, place_legend
 from vitscope.report.looks import ModelStyle, model_styles
-from vitscope.report.style import FAINT, FORMATS, INK, save_figure, styled
+from vitscope.report.style import FAINT, FORMATS, INK, across, save_figure, shrink_letters, sized, styled, wanted_width
 from vitscope.report.table_formats import interval, of_paper, score
 from vitscope.report.tasks_pictures import answer_pictures
 
@@ -32,7 +32,8 @@ def draw_tasks(results: Results, folder: Path, formats: Sequence[str] = FORMATS)
     with styled():
         if table.columns:
             written += save_figure(layers_figure(results.table, table), folder, "tasks-by-layer", formats=formats)
-            written += save_figure(table_figure(table), folder, "tasks-table", formats=formats)
+            if wanted_width() is None:  # papers typeset their tables: `vitscope results --best` writes LaTeX
+                written += save_figure(table_figure(table), folder, "tasks-table", formats=formats)
         for answer in answer_pictures(results, table):
             written += save_figure(answer.figure, folder, answer.name, formats=("png",))
     return written
@@ -41,10 +42,10 @@ def draw_tasks(results: Results, folder: Path, formats: Sequence[str] = FORMATS)
 def layers_figure(results: pl.DataFrame, table: BestLayers) -> Figure:
     """Every task's score over depth, one panel per task and dataset; the best layer of each model ringed."""
     count = len(table.columns)
-    across = min(count, 3)
-    down = math.ceil(count / across)
-    figure = Figure(figsize=(1.6 + 3.1 * across, 0.4 + 2.75 * down))
-    grid = figure.subplots(down, across, squeeze=False)
+    columns = across(min(count, 3))
+    down = math.ceil(count / columns)
+    figure = Figure(figsize=sized(1.6 + 3.1 * columns, 0.4 + 2.75 * down))
+    grid = figure.subplots(down, columns, squeeze=False)
     styles = model_styles(models_of(results))
     for panel, column in zip(grid.flat, table.columns, strict=False):
         here = results.filter((pl.col("dataset") == column.dataset) & (pl.col("protocol") == column.protocol))
@@ -62,13 +63,14 @@ def layers_figure(results: pl.DataFrame, table: BestLayers) -> Figure:
     empty = list(grid.flat)[count:]
     for panel in empty:
         panel.set_axis_off()
-    if empty:
+    if empty and wanted_width() is None:
         handles = [Line2D([], [], **style.curve()) for style in styles.values()]
         empty[0].legend(handles=handles, loc="upper left", fontsize=8.5, handlelength=2.4, labelspacing=0.7)
     else:
         place_legend(grid[0, -1], list(styles.values()))
-    figure.tight_layout(w_pad=1.5, h_pad=1.0)
     figure.text(0.01, -0.02, "ring: best layer; band: 95 % bootstrap interval", color=FAINT, fontsize=8, va="top")
+    shrink_letters(figure)
+    figure.tight_layout(w_pad=1.5, h_pad=1.0)
     return figure
 
 
@@ -93,7 +95,7 @@ def table_figure(table: BestLayers) -> Figure:
     names = max(len(title) for title, _ in table.models)
     left, wide = 0.35 + 0.085 * names, max(1.75, *(0.09 * len(column.dataset) for column in table.columns))
     width, height = left + wide * len(table.columns), 0.85 + row * len(table.models)
-    figure = Figure(figsize=(width, height + 0.35))
+    figure = Figure(figsize=sized(width, height + 0.35))
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, width), ylim=(height + 0.35, 0))
     axes.set_axis_off()

@@ -22,7 +22,7 @@ from vitscope.data.decode import decode_image
 from vitscope.data.keypoints import KeypointPair, KeypointSet
 from vitscope.data.revisited import RetrievalSet
 from vitscope.pipeline.best_layers import BestLayers
-from vitscope.report.style import FAINT, INK, without_grid
+from vitscope.report.style import FAINT, INK, sized, without_grid
 from vitscope.tasks.davis_scores import boundary
 from vitscope.tasks.keypoints import ALPHAS, correct_points
 from vitscope.tasks.video_segmentation import EXAMPLES, snapshot_frames
@@ -190,7 +190,7 @@ def neighbours_picture(question: Question, title: str) -> Figure:
     across = max(1, *(len(reply.right) for reply in question.replies))
     captions = any(caption for reply in question.replies for _, caption in reply.answers)
     high = 1.5 if captions else 1.36
-    figure = Figure(figsize=(1.12 * across + 2.2, high * rows + 0.75))
+    figure = Figure(figsize=sized(1.12 * across + 2.2, high * rows + 0.75, lowest=0))
     grid = figure.add_gridspec(rows, across + 2, wspace=0.1, hspace=0.42 if captions else 0.3)
     with without_grid():
         asked = figure.add_subplot(grid[0, :2])
@@ -226,7 +226,7 @@ def video_picture(
     annotated = all(sequence.masks[frame] is not None for frame in frames)
     rows = len(models) + int(annotated)
     ratio = sequence.size[0] / sequence.size[1]
-    figure = Figure(figsize=(0.2 + 2.3 * len(frames), (2.3 * ratio + 0.3) * rows + 0.55))
+    figure = Figure(figsize=sized(0.2 + 2.3 * len(frames), (2.3 * ratio + 0.3) * rows + 0.55, lowest=0))
     axes = figure.subplots(rows, len(frames), squeeze=False, gridspec_kw={"wspace": 0.03, "hspace": 0.16})
     if annotated:
         for panel, frame in zip(axes[0], frames, strict=True):
@@ -284,7 +284,7 @@ def keypoint_picture(question: Question, title: str) -> Figure:
     pair, dataset = question.asked
     across = min(2, len(question.replies))
     down = -(-len(question.replies) // across)
-    figure = Figure(figsize=(4.8 * across, 2.75 * down + 0.6))
+    figure = Figure(figsize=sized(4.8 * across, 2.75 * down + 0.6, lowest=0))
     grid = figure.subplots(down, across, squeeze=False, gridspec_kw={"wspace": 0.06, "hspace": 0.14})
     for panel in grid.flat:
         panel.set_axis_off()

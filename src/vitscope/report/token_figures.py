@@ -15,7 +15,7 @@ from vitscope.report.attention_figures import models_of
 from vitscope.report.features_curves import Panel, curves
 from vitscope.report.features_heatmaps import headline, short
 from vitscope.report.looks import text_colour
-from vitscope.report.style import FORMATS, HEAT, save_figure, styled
+from vitscope.report.style import FORMATS, HEAT, save_figure, sized, styled
 
 LOGARITHMIC = {"sink_ratio", "norm_spread", "token_norm"}
 FIGURES: dict[str, tuple[str, str, tuple[Panel, ...]]] = {
@@ -120,7 +120,7 @@ def outlier_figure(maps: Mapping[str, Tensor], models: Sequence[tuple[str, str]]
     having = [(title, key) for title, key in models if f"{title}/norm_outliers" in maps]
     having = [(title, key) for title, key in having if maps[f"{title}/norm_outliers"].any()]
     depth = max(len(maps[f"{title}/norm_outliers"]) for title, _ in having)
-    figure = Figure(figsize=(0.95 * depth + 0.6, 1.25 * len(having) + 0.5), layout="constrained")
+    figure = Figure(figsize=sized(0.95 * depth + 0.6, 1.25 * len(having) + 0.5), layout="constrained")
     axes = figure.subplots(len(having), depth, squeeze=False)
     for row, (title, key) in zip(axes, having, strict=True):
         found = maps[f"{title}/norm_outliers"]
