@@ -18,9 +18,10 @@ from PIL import Image
 from tests.report.constructed import MODELS, outcome
 from tests.report.constructed_attention import Shape
 from vitscope.core.results import Coverage, Label, Results, tidy
-from vitscope.findings.outcome import StudyOutcome
+from vitscope.findings.outcome import Finding, StudyOutcome, Verdict
 from vitscope.report.page import write_page
 from vitscope.report.page.cite import bibtex
+from vitscope.report.page.findings import finding_cards, findings_sentence
 from vitscope.report.page.maps import aligned_reach, crop, decode, encode, pooled, pooling_factor
 from vitscope.report.page.methods import coverage_table, shortfall
 from vitscope.report.page.models import legend, models_of
@@ -227,3 +228,40 @@ def test_saliency_stands_beside_taking_every_patch_for_the_object() -> None:
     for measure in ("object_share", "saliency_disc"):
         study.results.extend([tidy(replace(label, dataset="other"), measure, torch.tensor(0.5), axes=())])
     assert gather(study).data["curves"]["saliency"]["measures"]["saliency_merged"]["line"] is None  # not one for all
+
+
+def told_without_tasks(measures: dict[tuple[str, str], list[float]]) -> list[str]:
+    """What the first screen tells of a study that has only these numbers, layer by layer."""
+    study = outcome(TINY, {"mine": "mae", "Untrained": "none"})
+    some = study.results.table.filter((pl.col("model") == "mine") & pl.col("head").is_null()).head(1)
+    rows = [
+        some.with_columns(
+            pl.lit("mine").alias("model"), pl.lit(measure).alias("measure"), pl.lit(variant).alias("variant"),
+            pl.lit(layer, pl.Int32).alias("layer"), pl.lit(value).alias("value"), pl.lit("corrected").alias("protocol"),
+            pl.lit(value - 0.1).alias("ci_low"), pl.lit(value + 0.1).alias("ci_high"),
+        )
+        for (measure, variant), values in measures.items()
+        for layer, value in enumerate(values, 1)
+    ]  # fmt: skip
+    study.results.table = pl.concat(rows)
+    return [told for _, told in gather(study).facts]
+
+
+def test_without_tasks_the_first_screen_says_what_can_be_said() -> None:
+    cues = {("shape_share", "cls"): [0.1, 0.25], ("shape_share", "mean"): [0.3, 0.9]}
+    assert told_without_tasks(cues) == [
+        "At its last layer, shape rather than texture decides 25 % of decided images (15 to 35 %)."
+    ]
+    numbers = {("patch_patch_cosine", ""): [0.5, 0.25, 0.75], ("norm_outliers", ""): [0.0, 0.0, 0.04]}
+    assert told_without_tasks(numbers) == [
+        "Patches are most alike at layer 3 (cosine 0.750) and least at layer 2 (0.250). At layer 3, 4.0 % of patch "
+        "tokens are outliers by their norm."
+    ]
+    assert told_without_tasks({("norm_outliers", ""): [0.0, 0.0]}) == ["No token grows out of proportion."]
+
+
+def test_findings_are_counted_in_words_that_fit() -> None:
+    cards = finding_cards([Finding("F1", "x", Verdict.HOLDS, ""), Finding("F2", "x", Verdict.FAILS, "")], {})
+    assert findings_sentence(cards) == "Of 2 findings of the paper, 1 holds here and 1 does not."
+    untested = finding_cards([Finding("N1", "x", Verdict.UNTESTABLE, "")], {})
+    assert findings_sentence(untested) == "None of 1 finding since then can be tested with what this study has."

@@ -57,12 +57,12 @@ def _of(rows: pl.DataFrame) -> list[str]:
 
 def _cue(rows: pl.DataFrame) -> list[str]:
     """Of images with the shape of one class and the texture of another: which decides, at the last layer."""
-    mine = rows.filter(pl.col("measure") == "shape_share").sort("layer")
+    mine = rows.filter(pl.col("measure") == "shape_share").sort("variant", pl.col("layer"), descending=[False, True])
     if mine.is_empty():
         return []
-    row = mine.row(-1, named=True)
-    range_ = f" ({100 * row['ci_low']:.0f} to {100 * row['ci_high']:.0f} %)"
-    return [f"At its last layer, shape rather than texture decides {100 * row['value']:.0f} %{range_} of what it sees."]
+    row = mine.row(0, named=True)  # CLS, if there is one
+    share, low, high = (f"{100 * row[name]:.0f}" for name in ("value", "ci_low", "ci_high"))
+    return [f"At its last layer, shape rather than texture decides {share} % of decided images ({low} to {high} %)."]
 
 
 def _layers(rows: pl.DataFrame, measure: str, variants: Sequence[str]) -> dict[int, float]:
