@@ -13,6 +13,8 @@ from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
 from tests.report.conftest import Opener
+from tests.report.constructed import outcome
+from tests.report.constructed_attention import Shape
 
 
 def hover_layer(page: Page, chart: Locator, layer: int) -> str:
@@ -179,14 +181,29 @@ def test_charts_can_be_taken_along(open_page: Opener) -> None:
     opened = Image.open(io.BytesIO(image))
     assert opened.width > 2000
     assert len(opened.convert("RGB").getcolors(1 << 20) or []) > 20
-    for figure in ("#chart-depth", "#chart-similarity", "#chart-distance"):
+    for figure in ("#chart-depth", "#chart-similarity", "#chart-distance", "#chart-spaces"):
         assert saved(page, page.locator(figure).get_by_role("button", name="SVG"))[1].startswith(b"<svg")
-    for figure in ("#chart-kinds", "#chart-table", "#chart-distance"):
+    for figure in ("#chart-kinds", "#chart-table", "#chart-distance", "#chart-spaces"):
         assert len(saved(page, page.locator(figure).get_by_role("button", name="CSV"))[1].splitlines()) > 7
     for figure in ("#chart-views", "#chart-spaces"):
         assert saved(page, page.locator(figure).get_by_role("button", name="PNG"))[1].startswith(b"\x89PNG")
     page.locator("#cite summary").click()
     assert saved(page, page.get_by_role("button", name="Save as .bib"))[1].startswith(b"@software{vitscope")
+
+
+def test_a_run_over_time_can_be_taken_along(open_page: Opener) -> None:
+    steps = (30, 60, 90)
+    study = outcome(Shape(depth=4, heads=2, grid=(4, 4)), {f"a run @ {step}": "mae" for step in steps})
+    entries = [{"name": "x", "title": f"a run @ {step}", "series": "a run", "step": step} for step in steps]
+    study.results.settings = {"models": entries}
+    chart = (page := open_page(study)).locator("#chart-growing")
+    name, drawing = saved(page, chart.get_by_role("button", name="SVG"))
+    assert name == "growing-up.svg"
+    assert ElementTree.fromstring(drawing).tag == "{http://www.w3.org/2000/svg}svg"
+    assert saved(page, chart.get_by_role("button", name="PNG"))[1].startswith(b"\x89PNG")
+    lines = saved(page, chart.get_by_role("button", name="CSV"))[1].decode().splitlines()
+    assert lines[0] == "series,curve,measure,step,value,ci_low,ci_high"
+    assert {line.split(",")[-4] for line in lines[1:]} == {"30", "60", "90"}
 
 
 @pytest.mark.parametrize("width", [768, 390])

@@ -169,7 +169,7 @@ def _subtitle(models: Sequence[PageModel], numbers: int) -> str:
     if not taught:
         return f"{count(untrained, 'untrained network')}, {layers} each; {count(numbers, 'number')} measured."
     parts = [count(len(taught), "model")]
-    if len(taught) > 1:
+    if len(set(taught)) > 1:
         parts.append(f"taught in {count(len(set(taught)), 'way')}")
     parts.append(layers if len(taught) == 1 else f"{layers} each")
     beside = f", beside {count(untrained, 'untrained network')}" if untrained else ""

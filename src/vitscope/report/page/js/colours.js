@@ -44,7 +44,10 @@ function ramp(stops) {
 }
 
 /** A colour that can be read on top of [r, g, b]. */
-const inkOn = ([r, g, b]) => (0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#14161f" : "#ffffff");
+const linear = (value) => (value <= 10.3 ? value / 3294.6 : ((value / 255 + 0.055) / 1.055) ** 2.4);
+/** Black or white, whichever has more contrast: at least 4.5 : 1 on any colour. */
+const inkOn = ([r, g, b]) =>
+  0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b) > 0.179 ? "#000000" : "#ffffff";
 
 function startTheme() {
   const button = find("#theme");
