@@ -51,7 +51,7 @@ def check(folder: Path, inches: float, least: int) -> None:
 
 @pytest.mark.parametrize("width", INCHES)
 def test_every_figure_of_a_command_is_as_wide_as_asked(photos: Path, tmp_path: Path, width: str) -> None:
-    words = [*MODELS, "--images", str(photos), "--size", "32", "--no-page", "--width", width]
+    words = [*MODELS, "--images", str(photos), "--size", "32", "--no-page", "--figures", "all", "--width", width]
     main(["attention", *words, "--importance", "--out", str(tmp_path / "attention")])
     check(tmp_path / "attention" / "figures", INCHES[width], 6)
     main(["features", *words, "--out", str(tmp_path / "features")])

@@ -241,8 +241,8 @@ def headline(figure: Figure, title: str, note: str) -> None:
     figure.draw_without_rendering()
     figure.set_layout_engine()
     large, small = (12.0, 8.0) if wanted is None else (8.5, 6.0)
-    if wanted is not None:  # a letter is a little more than half as wide as high
-        title, note = (textwrap.fill(text, int(118 * wanted / size)) for text, size in ((title, large), (note, small)))
+    if wanted is not None:  # a letter is a little more than half as wide as high, a bold one more so
+        title, note = (textwrap.fill(title, int(95 * wanted / large)), textwrap.fill(note, int(112 * wanted / small)))
     above = 0.4 + small / 72 * 1.25 * note.count("\n")
     figure.text(0.01, 1 + above / height, title, ha="left", va="bottom", fontsize=large, fontweight="bold", color=INK)
     figure.text(0.01, 1 + 0.16 / height, note, ha="left", va="bottom", fontsize=small, color=FAINT)
