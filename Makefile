@@ -21,7 +21,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS)
 
 $(READY): pyproject.toml $(CONSTRAINTS)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(INSTALL) setuptools
+	$(INSTALL) 'setuptools>=77'
 	$(INSTALL) --no-build-isolation --editable '.[explore]'
 	touch $@
 

@@ -30,6 +30,7 @@ else:
     import tomli as tomllib
 
 NOTES = Path(__file__).parent / "measures.toml"
+SETTINGS = "<!-- the settings of every analysis -->"  # stands in api.md where they go
 DOMAINS = {"how": "How: attention", "what": "What: features", "why": "Why: tasks"}
 WHOLE_PAGES = {  # written by `make docs` before the site: pages of vitscope's own, shown as they are
     "demo.html": "vitscope demo",
@@ -118,6 +119,18 @@ def findings_page() -> str:
     return "\n".join(lines)
 
 
+def settings_table() -> str:
+    """All analyses as Python calls them, with their settings and what those are unless given."""
+    lines = ["| analysis | data | settings |", "|---|---|---|"]
+    for kind in ANALYSES.values():
+        settings = (
+            f"`{name}={field.default!r}`" + (f": {field.description}" if field.description else "")
+            for name, field in kind.model_fields.items()
+        )
+        lines.append(f"| `vitscope.{kind.__name__}` | `{kind.kind}` | {'<br>'.join(settings)} |")
+    return "\n".join(lines)
+
+
 def measure_nav() -> list[dict[str, Any]]:
     """Measures in the site's navigation: an overview, and domains with analyses in them."""
     nav: list[Any] = ["measures/index.md"]
@@ -146,6 +159,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             raise PluginError(f"there is no {folder / name}: `make docs` writes it with `{command}`")
         files.append(File.generated(config, f"pages/{name}", abs_src_path=str((folder / name).resolve())))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    return markdown.replace(SETTINGS, settings_table()) if page.file.src_uri == "api.md" else markdown
 
 
 def on_page_content(html: str, page: Page, **_: Any) -> str:

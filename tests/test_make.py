@@ -11,12 +11,18 @@ import pytest
 
 from tests import browser
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 ROOT = Path(__file__).parents[1]
 
 
-def commands_of(target: str, venv: Path) -> str:
+def commands_of(target: str, venv: Path, **variables: str) -> str:
     """What `make target` would run with this virtual environment."""
-    run = ["make", "--dry-run", "--no-print-directory", target, f"VENV={venv}"]
+    given = [f"{name}={value}" for name, value in {"VENV": str(venv), **variables}.items()]
+    run = ["make", "--dry-run", "--no-print-directory", target, *given]
     return subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
@@ -25,6 +31,14 @@ def test_running_installs_no_more_than_running_needs(tmp_path: Path) -> None:
     assert "--editable '.[explore]'" in planned
     assert "dev" not in planned
     assert "tests.browser" not in planned
+
+
+@pytest.mark.parametrize("constraints", ["constraints.txt", "constraints-min.txt"])
+def test_what_builds_is_what_the_project_asks_for(tmp_path: Path, constraints: str) -> None:
+    """An environment of Python 3.10 or 3.11 comes with a setuptools that is too old, and nothing else replaces it."""
+    (asked,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    planned = commands_of("demo", tmp_path / "venv", CONSTRAINTS=constraints)
+    assert planned.index(f"--constraint {constraints} '{asked}'") < planned.index("--no-build-isolation")
 
 
 def test_testing_installs_the_rest_and_the_browser_before_the_tests(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from pathlib import Path
 
@@ -14,6 +15,15 @@ NOTEBOOK = ROOT / "examples/five-minutes.ipynb"
 def test_the_notebook_is_kept_without_outputs() -> None:
     cells = json.loads(NOTEBOOK.read_text())["cells"]
     assert not [cell for cell in cells if cell.get("outputs") or cell.get("execution_count")]
+
+
+def test_what_the_notebook_imports_is_there() -> None:
+    """Quick, so that a name that moves is noticed at once."""
+    cells = [cell for cell in json.loads(NOTEBOOK.read_text())["cells"] if cell["cell_type"] == "code"]
+    parts = [part for cell in cells for part in ast.parse("".join(cell["source"])).body]
+    imports = [part for part in parts if isinstance(part, ast.Import | ast.ImportFrom)]
+    assert len(imports) > 5
+    exec(compile(ast.Module(imports, []), str(NOTEBOOK), "exec"), {})
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 import pytest
 
+import vitscope
 from vitscope.findings import CLAIMS
 from vitscope.pipeline.registry import ANALYSES
 
@@ -58,6 +59,16 @@ def test_every_headline_says_what_it_does_not_say(pages: ModuleType) -> None:
 def test_every_finding_stands_with_its_rule(pages: ModuleType) -> None:
     page = pages.findings_page()
     assert all(f"## {claim.key}\n" in page and claim.text in page for claim in CLAIMS)
+
+
+def test_every_setting_of_every_analysis_stands_in_the_reference(pages: ModuleType) -> None:
+    assert (ROOT / "docs/api.md").read_text().count(pages.SETTINGS) == 1
+    rows = {row.split("`")[1]: row for row in pages.settings_table().splitlines()[2:]}
+    assert rows.keys() == {f"vitscope.{kind.__name__}" for kind in ANALYSES.values()}
+    for kind in ANALYSES.values():
+        assert getattr(vitscope, kind.__name__) is kind
+        assert all(f"`{name}=" in rows[f"vitscope.{kind.__name__}"] for name in kind.model_fields)
+    assert "`ks=(10, 20, 100, 200)`" in rows["vitscope.Knn"]
 
 
 def test_symptoms_are_messages_that_the_program_gives() -> None:

@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 from pycocotools.coco import COCO
 
+from vitscope.cli import main
 from vitscope.core.errors import VitscopeError
 from vitscope.data.coco import open_coco
 from vitscope.data.conflict import open_conflict
@@ -178,3 +179,13 @@ def test_a_size_that_is_too_small_is_refused_before_anything_is_written(tmp_path
     with pytest.raises(VitscopeError, match="choose a size"):
         export(tmp_path / "out", size=8)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("coco", [0, 4])
+def test_the_command_ends_with_a_line_that_can_be_typed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], coco: int
+) -> None:
+    few = "--train 16 --val 16 --parts 0 --individuals 0 --pairs 0 --videos 0 --conflict 0"
+    main(["menagerie", "--out", str(tmp_path / "world"), "--coco", str(coco), *few.split()])
+    last = capsys.readouterr().out.replace("\n", " ").split()[-1]
+    assert Path(last).is_dir()

@@ -84,4 +84,5 @@ def menagerie(
         summary = export(out, world=world, size=size, amounts=amounts, progress=lambda *_: advance(1))
     for layout, count in summary.images.items():
         say(f"{count:>6} images in {layout}/")
-    say(f"wrote {out}; try: vitscope attention zoo/dino --masks {out / 'coco'}")
+    data = f"--masks {out / 'coco'}" if coco else f"--images {out / 'imagefolder'}"
+    say(f"wrote {out}; try: vitscope attention zoo/dino {data}")
