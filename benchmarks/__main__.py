@@ -56,6 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("small sizes tell nothing about speed: leave out --quick")
     if unknown := set(options.suites) - set(SUITES):
         parser.error(f"no such suite: {', '.join(sorted(unknown))}; there are {', '.join(SUITES)}")
+    if options.check and not RESULTS.exists():
+        parser.error(f"there is no {RESULTS.name} to compare with: --keep writes it")
     threads = os.cpu_count() or 1
     torch.set_num_threads(threads)
     console = Console(soft_wrap=True, highlight=False)
@@ -80,8 +82,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for line in slower:
         print(line, file=sys.stderr)
     if options.keep and not crashed:
-        RESULTS.write_text(LAST.read_text())
+        keep_results(json.loads(LAST.read_text()))
     return 1 if crashed or slower else 0
+
+
+def keep_results(found: dict[str, Any]) -> None:
+    """Write results.json; rows of suites that were not run now stay as they were."""
+    measured = {row["suite"] for row in found["rows"]}
+    before = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else []
+    rows = [row for row in before if row["suite"] not in measured] + found["rows"]
+    found["rows"] = sorted(rows, key=lambda row: SUITES.index(row["suite"]))
+    RESULTS.write_text(json.dumps(found, indent=1) + "\n")
 
 
 def worse(kept: Sequence[dict[str, Any]], found: Sequence[dict[str, Any]]) -> list[str]:

@@ -116,3 +116,17 @@ def test_what_is_kept_is_what_was_measured_and_is_checked(
     assert "worse: one, second of one: 2.000 x, 1.500 x was kept" in capsys.readouterr().err
     with pytest.raises(SystemExit, match="2"):
         bench.main(["--check", "--quick"])
+
+
+def test_what_is_kept_of_suites_that_were_not_run_stays(
+    last: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = last.with_name("results.json")
+    monkeypatch.setattr(bench, "RESULTS", results)
+    give_suites(monkeypatch, "one", "two")
+    with pytest.raises(SystemExit):
+        bench.main(["one", "--check"])
+    assert "there is no results.json to compare with" in capsys.readouterr().err
+    for suite in ("two", "one", "two"):
+        assert bench.main([suite, "--keep"]) == 0
+    assert [row["suite"] for row in json.loads(results.read_text())["rows"]] == ["one", "one", "two", "two"]
