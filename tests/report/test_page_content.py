@@ -264,4 +264,4 @@ def test_findings_are_counted_in_words_that_fit() -> None:
     cards = finding_cards([Finding("F1", "x", Verdict.HOLDS, ""), Finding("F2", "x", Verdict.FAILS, "")], {})
     assert findings_sentence(cards) == "Of 2 findings of the paper, 1 holds here and 1 does not."
     untested = finding_cards([Finding("N1", "x", Verdict.UNTESTABLE, "")], {})
-    assert findings_sentence(untested) == "None of 1 finding since then can be tested with what this study has."
+    assert findings_sentence(untested) == "The only finding since then cannot be tested with what this study has."

@@ -101,7 +101,8 @@ def _tally(cards: Sequence[FindingCard], whose: str) -> str:
     tally = {css: sum(card.css == css for card in cards) for css in CLASSES.values()}
     hold, fail, rest = tally["holds"], tally["fails"], tally["untestable"]
     if rest == len(cards):
-        return f"None of {count(rest, 'finding')} {whose} can be tested with what this study has."
+        none = f"The only finding {whose} cannot" if rest == 1 else f"None of {rest} findings {whose} can"
+        return f"{none} be tested with what this study has."
     text = f"Of {count(len(cards), 'finding')} {whose}, {hold} {'holds' if hold == 1 else 'hold'} here"
     if not rest:
         return f"{text} and {fail} {'does' if fail == 1 else 'do'} not."

@@ -43,11 +43,11 @@ function ramp(stops) {
   return rampCache.get(cacheKey);
 }
 
-/** A colour that can be read on top of [r, g, b]. */
-const linear = (value) => (value <= 10.3 ? value / 3294.6 : ((value / 255 + 0.055) / 1.055) ** 2.4);
-/** Black or white, whichever has more contrast: at least 4.5 : 1 on any colour. */
+/** How much light a channel of 0 to 255 gives, from 0 to 1 (sRGB). */
+const linearLight = (value) => (value <= 10.3 ? value / 3294.6 : ((value / 255 + 0.055) / 1.055) ** 2.4);
+/** Black or white, whichever can be read better on top of [r, g, b]: at least 4.5 : 1 on any colour. */
 const inkOn = ([r, g, b]) =>
-  0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b) > 0.179 ? "#000000" : "#ffffff";
+  0.2126 * linearLight(r) + 0.7152 * linearLight(g) + 0.0722 * linearLight(b) > 0.179 ? "#000000" : "#ffffff";
 
 function startTheme() {
   const button = find("#theme");
