@@ -16,6 +16,7 @@ from benchmarks.timing import Row, architecture, interleaved
 from vitscope.attention.analysis import AllAttention
 from vitscope.attention.saliency import SaliencyStatistic
 from vitscope.core.analysis import BATCH
+from vitscope.core.device import keep_freed_memory
 from vitscope.core.statistic import Statistic
 from vitscope.data.batches import Batch
 from vitscope.features.gram_statistic import GramStatistic, NormGramStatistic
@@ -41,7 +42,8 @@ def watch(backbone: Backbone, batch: Batch, watching: list[Statistic]) -> None:
 
 
 def rows(quick: bool = False) -> Iterator[Row]:
-    """One thread and CPU time, at the batch of a study."""
+    """One thread and CPU time, at the batch of a study, with freed memory kept as a study's workers keep it."""
+    keep_freed_memory()
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     backbone = load_model(architecture(quick))
