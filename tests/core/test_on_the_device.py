@@ -1,7 +1,8 @@
 """While a batch goes through the blocks, no statistic reads a value back: on a GPU each would wait for it.
 
 Tensors of the meta device have shapes and no values: whoever reads one, or copies it to the host, fails here as it
-would stall there. Whatever stays on the host all along (positions in the list, masks) is free.
+would stall there. Whatever stays on the host all along (positions in the list, masks) is free. Nor does the end of a
+batch wait: sums and rows stay on the device until the shard is done, except what is too large for that.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tests.support.signals import SHAPES, random_signals
 from tests.support.statistics import cases, title
 from vitscope.core.analysis import Watch
+
+# Features are too large to stay, Grams are centred in float64, cuts are made on the host: each leaves in one go.
+LEAVE_WITH_THE_BATCH = {"pooled", "regions", "grams", "norm_grams", "residual", "discovery"}
 
 
 class NoHostReads(TorchDispatchMode):
@@ -38,7 +42,7 @@ class NoHostReads(TorchDispatchMode):
 
 @pytest.mark.parametrize("layout", SHAPES)
 @pytest.mark.parametrize("watch", cases(), ids=title)
-def test_between_the_first_and_the_last_block_nothing_is_read_back(watch: Watch, layout: str) -> None:
+def test_while_a_batch_is_watched_nothing_is_read_back(watch: Watch, layout: str) -> None:
     signals = ("attention", "tokens", "norms", "skip", "branch", "mixed", "weight")
     shown = random_signals(SHAPES[layout])
     device = replace(shown, **{name: getattr(shown, name).to("meta") for name in signals})
@@ -47,6 +51,8 @@ def test_between_the_first_and_the_last_block_nothing_is_read_back(watch: Watch,
     statistic.begin(shown.batch(indices))
     with NoHostReads() as mode:
         device.blocks(statistic, indices)
+        if statistic.name not in LEAVE_WITH_THE_BATCH:
+            statistic.end()
     assert mode.count > 0
 
 
