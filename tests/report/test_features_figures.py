@@ -107,6 +107,9 @@ def test_one_model_without_labels_and_without_cls(tmp_path: Path) -> None:
     found = names(draw_features(results, tmp_path / "f"), tmp_path)
     assert found == ALWAYS - {"cka-depth-cls"}
     assert "(no labels, no masks)" in told(results)
+    results.provenance.append({"measure": "segmentation", "classes": ["cat", "dog"]})  # of other images
+    draw_features(results, tmp_path / "f", formats=["svg"])
+    assert "the images have no labels" in (tmp_path / "f" / "projections.svg").read_text()
 
 
 def test_a_crowd_is_drawn_teaching_by_teaching(folder: Path, tmp_path: Path) -> None:

@@ -43,9 +43,8 @@ def draw_features(results: Results, folder: Path, formats: Sequence[str] = FORMA
     table, maps, figures = results.table, results.maps, dict[str, Figure]()
     measures = set(table["measure"])
     models = models_of(table.filter(pl.col("measure").is_in(["effective_rank", "skip_over_branch", "purity", "cka"])))
-    pictures = max(
-        (about.get("seen", 0) for about in results.provenance if about.get("measure") == "features"), default=0
-    )
+    own = [about for about in results.provenance if about.get("measure") == "features"]
+    pictures = max((about.get("seen", 0) for about in own), default=0)
     with styled():
         if "cka" in measures:
             figures["cka-models"] = last_layer_figure(maps, models, pictures)
@@ -66,7 +65,7 @@ def draw_features(results: Results, folder: Path, formats: Sequence[str] = FORMA
         if "effective_rank" in measures:
             figures["dimensions"] = dimension_figure(table)
         if any(key.endswith("/projection.pca") for key in maps):
-            classes: list[str] = next((about["classes"] for about in results.provenance if about.get("classes")), [])
+            classes: list[str] = next((about["classes"] for about in own if about.get("classes")), [])
             figures["projections"] = projection_figure(maps, models, classes)
         written = [path for name, f in figures.items() for path in save_figure(f, folder, name, formats=formats)]
     for name in NAMES:  # of an earlier study in this folder that had what this one lacks
