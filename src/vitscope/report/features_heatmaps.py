@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from vitscope.report.looks import text_colour
-from vitscope.report.style import FAINT, INK, SEQUENTIAL, folded, shrink_letters, sized, wanted_width
+from vitscope.report.style import FAINT, INK, SEQUENTIAL, across, folded, shrink_letters, sized, wanted_width
 
 Model = tuple[str, str]  # title, teaching
 
@@ -80,17 +80,21 @@ def last_layer_figure(maps: dict[str, Tensor], models: list[Model], images: int)
     kinds = [k for k in TOKEN_TITLES if f"models/cka.last.{k}" in maps]
     cell = 1.15 if len(models) <= 3 else 0.8 if len(models) <= 5 else 0.5 if len(models) <= 8 else 0.3
     side, names = cell * len(models), 0.08 * longest_line(models)
+    rows, columns = (1, len(kinds)) if across(3) == 3 else (len(kinds), 1)
     figure = Figure(
-        figsize=sized((side + 0.25) * len(kinds) + names + 0.9, side + names + 0.4, lowest=0.35), layout="constrained"
+        figsize=sized((side + 0.25) * columns + names + 0.9, (side + 0.25) * rows + names + 0.15, lowest=0.35),
+        layout="constrained",
     )
-    panels = figure.subplots(1, len(kinds), squeeze=False)[0]
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
     widest = 0.0
     for number, (panel, kind) in enumerate(zip(panels, kinds, strict=True)):
         sides = [maps[f"models/cka.last.{kind}{suffix}"].numpy() for suffix in ("", ".low", ".high", ".null")]
         image = model_heatmap(
-            panel, sides[0], models, low=sides[1], high=sides[2], name_rows=number == 0, wide=len(kinds)
+            panel, sides[0], models, low=sides[1], high=sides[2], name_rows=number % columns == 0, wide=columns
         )
-        panel.set_title(folded(TOKEN_TITLES[kind]))
+        if number // columns < rows - 1:
+            panel.set_xticklabels([])
+        panel.set_title(TOKEN_TITLES[kind])
         widest = max(widest, float(np.nanmax(sides[3], initial=0.0)))
     colour_bar(figure, image, panels, "CKA")
     note = f"{images} images"
@@ -205,23 +209,27 @@ def similarity_figure(maps: dict[str, Tensor], models: list[Model], titles: dict
     names = [n for n in titles if any(f"models/similarity.{n}.{k}" in maps for k in kinds)]
     cell = 0.85 if len(models) <= 3 else 0.55 if len(models) <= 8 else 0.26
     side, room = cell * len(models), 0.08 * longest_line(models)
+    narrow = across(len(names)) < len(names)  # names below each other then
+    rows, columns = (len(names), len(kinds)) if narrow else (len(kinds), len(names))
     figure = Figure(
-        figsize=sized((side + 0.15) * len(names) + room + 1.1, (side + 0.1) * len(kinds) + room + 0.4, lowest=0.3),
+        figsize=sized((side + 0.15) * columns + room + 1.1, (side + 0.1) * rows + room + 0.4, lowest=0.3),
         layout="constrained",
     )
-    panels = figure.subplots(len(kinds), len(names), squeeze=False)
-    for row, kind in enumerate(kinds):
-        for column, name in enumerate(names):
-            score = maps[f"models/similarity.{name}.{kind}"].numpy()
-            null = maps[f"models/similarity.{name}.{kind}.null"].numpy()
-            both = np.where(np.tri(len(models), k=-1, dtype=bool), null, score)
-            panel: Axes = panels[row, column]
-            image = model_heatmap(panel, both, models, name_rows=column == 0, wide=len(names))
-            if row < len(kinds) - 1:
-                panel.set_xticklabels([])
-            panel.set_title(folded(titles[name]) if row == 0 else "", fontsize=9)
-            if column == 0:
-                panel.set_ylabel("CLS token" if kind == "cls" else "mean spatial token", color=FAINT)
+    panels = figure.subplots(rows, columns, squeeze=False)
+    for row, column in np.ndindex(rows, columns):
+        name, kind = (names[row], kinds[column]) if narrow else (names[column], kinds[row])
+        score = maps[f"models/similarity.{name}.{kind}"].numpy()
+        null = maps[f"models/similarity.{name}.{kind}.null"].numpy()
+        both = np.where(np.tri(len(models), k=-1, dtype=bool), null, score)
+        panel: Axes = panels[row, column]
+        image = model_heatmap(panel, both, models, name_rows=column == 0, wide=columns)
+        if row < rows - 1:
+            panel.set_xticklabels([])
+        tokens = "CLS token" if kind == "cls" else "mean spatial token"
+        above, beside = (folded(tokens), folded(titles[name])) if narrow else (titles[name], tokens)
+        panel.set_title(above if row == 0 else "", fontsize=9)
+        if column == 0:
+            panel.set_ylabel(beside, color=FAINT)
     colour_bar(figure, image, list(panels.ravel()), "similarity")
     note = f"{images} images; above the diagonal the score, below it the score when images are shuffled"
     headline(figure, "Other ways to say how alike the last layers are", note)
