@@ -61,6 +61,19 @@ def test_complete_study_has_no_warning(open_page: Opener) -> None:
     assert "incomplete" not in page.title()
 
 
+def test_long_names_that_begin_alike_are_told_apart_and_not_cut_off(open_page: Opener) -> None:
+    names = [f"Untrained vit_small_patch14_{rest}dinov2" for rest in ("", "reg4_", "reg4_wide_")]
+    page = open_page(outcome(TINY, dict.fromkeys([*names, "Mine"], "none")))
+    labels = page.locator("#chart-distance .chart g[data-model] text.label")
+    expect(labels).to_have_count(4)
+    assert len(set(labels.all_text_contents())) == 4
+    chart = page.locator("#chart-distance .chart").bounding_box()
+    boxes = [label.bounding_box() for label in labels.all()]
+    assert chart is not None
+    assert all(box is not None and box["x"] + box["width"] <= chart["x"] + chart["width"] for box in boxes)
+    expect(page.locator("#atlas-grids")).to_contain_text(names[1])
+
+
 def test_models_of_different_shapes_share_axes_of_relative_depth(open_page: Opener) -> None:
     study = outcome(TINY, {"Small": "dino", "Small too": "dino"})
     deep = outcome(Shape(depth=6, heads=3, grid=(3, 5)), {"Deep": "moco"})

@@ -116,7 +116,8 @@ function say(paragraph, about, series) {
 
 function noteOn(series, band, chance, mean) {
   const counts = [...new Set(series.map((one) => one.n))].filter(Boolean);
-  const many = counts.length ? `${counts.map((n) => n.toLocaleString("en")).join(" or ")} pictures` : "";
+  const what = series.some((one) => one.variant.startsWith("regions")) ? "regions" : "pictures";
+  const many = counts.length ? `${counts.map((n) => n.toLocaleString("en")).join(" or ")} ${what}` : "";
   const data = [...new Set(series.map((one) => one.dataset))].map(shortName).join(", ");
   const heads = series.some((one) => one.heads);
   const lines = mean ? "dots are heads, lines their mean" : "dots are heads";

@@ -8,7 +8,8 @@ function drawLines(host, chart, width) {
   const mean = chart.mean ?? true;
   const labels = chart.labels && mean && width > 560;
   const height = chart.height ?? Math.max(240, Math.min(400, width * 0.52));
-  const box = { left: 42, right: width - (labels ? 112 : 12), top: 30, bottom: height - 34 };
+  const room = 22 + 6.6 * Math.max(14, ...chart.series.map((one) => briefTitles[one.model].length)); // of a name at its end
+  const box = { left: 42, right: width - (labels ? room : 12), top: 30, bottom: height - 34 };
   const x = depthScale(box.left + 8, box.right - 8);
   const scale = verticalScale(allValues(chart), chart, box.top, box.bottom);
   const root = svg("svg", {
@@ -123,8 +124,6 @@ function endLabels(series, x, y, box) {
   ends.forEach((end, i) => (end.at = i ? Math.max(end.y, ends[i - 1].at + gap) : Math.max(end.y, box.top + 4)));
   for (let i = ends.length - 1, limit = box.bottom; i >= 0; i--, limit -= gap) ends[i].at = Math.min(ends[i].at, limit);
   return ends.map((end) => {
-    const title = models[end.model].title;
-    const text = title.length > 15 ? `${title.slice(0, 14)}…` : title;
     return svg(
       "g",
       { "data-model": end.model, class: modelClass(end.model) },
@@ -134,7 +133,7 @@ function endLabels(series, x, y, box) {
         "stroke-opacity": 0.45,
         "stroke-width": 1,
       }),
-      svg("text", { class: "label", x: box.right + 10, y: end.at + 4 }, text),
+      svg("text", { class: "label", x: box.right + 10, y: end.at + 4 }, briefTitles[end.model]),
     );
   });
 }

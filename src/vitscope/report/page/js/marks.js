@@ -33,4 +33,7 @@ function chartMark(model, x, y, size = 1) {
 }
 
 /** Title of a model beside its mark. */
-const modelTitle = (model) => [modelMark(model), html("span", {}, models[model].title)];
+const modelTitle = (model) => {
+  const parts = models[model].title.split(/(?<=_)/); // a long architecture's name may break after these
+  return [modelMark(model), html("span", {}, ...parts.flatMap((part, i) => (i ? [html("wbr"), part] : [part])))];
+};

@@ -39,14 +39,14 @@ function similarityFigure() {
       area.replaceChildren(html("p", { class: "absent" }, "This study has no such comparison."));
       return;
     }
-    const names = models.map((model, i) => ({ name: model.title, model: i }));
+    const names = models.map((_, i) => ({ name: briefTitles[i], model: i }));
     const map = {
       label: `${matrix.title} of last layers, ${tokens[matrix.tokens]}`,
       rows: names,
       columns: names,
       text: true,
       gap: 3,
-      left: Math.min(150, 24 + 7 * Math.max(...models.map((model) => Math.min(18, model.title.length)))),
+      left: 24 + 6.5 * Math.max(...briefTitles.map((title) => title.length)),
       top: 46,
       value: (i, j) => (i === j ? 1 : matrix.value[i][j]),
       shown: (i, j) => visible(i) || visible(j),

@@ -2,6 +2,15 @@
 
 const study = JSON.parse(find("#study").textContent);
 const { models } = study;
+
+/** Titles short enough for an axis. Of a long one the start is kept, or both ends where another starts the same way. */
+const LONGEST = 21;
+const startOf = (title) => (title.length > LONGEST ? `${title.slice(0, LONGEST - 1)}…` : title);
+const briefTitles = models.map(({ title }) => {
+  const alike = models.filter((other) => startOf(other.title) === startOf(title)).length > 1;
+  return title.length > LONGEST && alike ? `${title.slice(0, 9)}…${title.slice(-11)}` : startOf(title);
+});
+
 const sameDepth = new Set(models.map((model) => model.depth)).size <= 1;
 
 /** Where a layer stands on a depth axis: its number if all models are equally deep, else its share of the depth. */
