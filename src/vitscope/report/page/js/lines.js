@@ -69,7 +69,8 @@ function frame(chart, box, x, scale, width) {
   for (const tick of scale.ticks) {
     const y = scale.y(tick);
     parts.push(svg("line", { class: tick === 0 ? "base" : "grid", x1: box.left, x2: box.right, y1: y, y2: y }));
-    parts.push(svg("text", { x: box.left - 8, y: y + 4, "text-anchor": "end" }, String(Number(tick.toPrecision(6)))));
+    const text = tick < 1e5 ? String(Number(tick.toPrecision(6))) : tick.toLocaleString("en", { notation: "compact" });
+    parts.push(svg("text", { x: box.left - 8, y: y + 4, "text-anchor": "end" }, text));
   }
   for (const [at, text] of depthTicks((box.right - box.left) / 26)) {
     parts.push(svg("text", { x: x(at), y: box.bottom + 18, "text-anchor": "middle" }, text));
