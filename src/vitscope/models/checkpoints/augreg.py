@@ -80,16 +80,18 @@ def _tower(parts: Parts, *, attention: int, norm: int, mlp: int) -> int:
 
 def _attention(parts: Parts, source: str, target: str, groups: dict[str, tuple[str, ...]]) -> None:
     for ours, theirs in groups.items():
-        kernels = [parts.take(f"{source}{name}/kernel").flatten(1).T for name in theirs]  # (D, D) each
+        kernels = [parts.take(f"{source}{name}/kernel").flatten(1).transpose(0, -1) for name in theirs]  # (D, D) each
         parts.keep(f"{target}{ours}.weight", torch.cat(kernels))
         parts.keep(f"{target}{ours}.bias", torch.cat([parts.take(f"{source}{name}/bias").flatten() for name in theirs]))
-    parts.keep(f"{target}proj.weight", parts.take(f"{source}out/kernel").flatten(0, 1).T.contiguous())
+    parts.keep(f"{target}proj.weight", parts.take(f"{source}out/kernel").flatten(0, 1).transpose(0, -1).contiguous())
     parts.keep(f"{target}proj.bias", parts.take(f"{source}out/bias"))
 
 
 def _mlp(parts: Parts, source: str, target: str) -> None:
     for number in (0, 1):
-        parts.keep(f"{target}fc{number + 1}.weight", parts.take(f"{source}Dense_{number}/kernel").T.contiguous())
+        parts.keep(
+            f"{target}fc{number + 1}.weight", parts.take(f"{source}Dense_{number}/kernel").transpose(0, -1).contiguous()
+        )
         parts.keep(f"{target}fc{number + 1}.bias", parts.take(f"{source}Dense_{number}/bias"))
 
 

@@ -96,7 +96,7 @@ def headline(columns: Sequence[TaskColumn]) -> str:
         parts.append(f"Too little data to decide {listing([task for tasks in open_.values() for task in tasks])}.")
     if nothing := kinds.get("nothing"):
         tasks = listing([task for some in nothing.values() for task in some])
-        parts.append(f"Nothing is clearly better than no teaching for {tasks}.")
+        parts.append(f"No model is clearly better than its baselines for {tasks}.")
     return " ".join(parts)
 
 
