@@ -76,7 +76,8 @@ def _begin(ray: Any) -> None:
         if "RAY_ADDRESS" in os.environ:
             ray.init(log_to_driver=False)
         else:
-            ray.init(log_to_driver=False, include_dashboard=False, _node_ip_address="127.0.0.1")
+            # "local": or else Ray looks for the cluster that this machine ran last, which may have ended without a word
+            ray.init("local", log_to_driver=False, include_dashboard=False, _node_ip_address="127.0.0.1")
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         where = os.environ.get("RAY_ADDRESS", "this machine")
         raise VitscopeError(f"no Ray cluster at {where}: {str(error)[:200]}; check RAY_ADDRESS") from error
