@@ -12,7 +12,6 @@ from torch import Tensor
 from tests.conftest import make_batch, random_attention, stream
 from tests.support.signals import reduced
 from vitscope.attention.saliency import (
-    SOURCES,
     Saliency,
     SaliencyScores,
     SaliencyStatistic,
@@ -25,6 +24,8 @@ from vitscope.attention.saliency import (
 )
 from vitscope.data.batches import Batch, BatchAnnotations
 from vitscope.models.layout import TokenLayout
+
+SOURCES = ("cls", "spatial", "centre")
 
 
 def test_the_crossing_token_is_kept() -> None:

@@ -81,6 +81,20 @@ def test_a_model_without_cls_has_no_cls_rows_and_says_why(studied: Path) -> None
     assert not any(key.startswith("Untrained vit_base_patch16_siglip_224/cls") for key in results.maps)
 
 
+def test_a_pooling_head_is_a_source_at_the_last_layer(studied: Path) -> None:
+    results = Results.load(studied)
+    pool = results.table.filter(pl.col("variant") == "pool")
+    assert pool["model"].unique().to_list() == ["Untrained vit_base_patch16_siglip_224"]
+    assert pool["layer"].unique().to_list() == [12]
+    assert {"gini", "compactness", "saliency_iou", "saliency_ap", "saliency_merged"} <= set(pool["measure"])
+    iou = pool.filter((pl.col("measure") == "saliency_iou") & (pl.col("protocol") == "corrected"))
+    assert iou["head"].to_list() == list(range(1, 13))
+    mean = results.maps["Untrained vit_base_patch16_siglip_224/pool"]
+    assert mean.shape == (1, 12, 4, 4)
+    torch.testing.assert_close(mean.sum((-1, -2)), torch.ones(1, 12), rtol=0, atol=1e-5)
+    assert (studied / "figures" / "pool-maps-untrained-vit-base-patch16-siglip-224.png").exists()
+
+
 def test_figures_are_written_as_png_and_svg(studied: Path) -> None:
     names = {path.stem for path in (studied / "figures").glob("*.png")}
     assert names == {path.stem for path in (studied / "figures").glob("*.svg")}

@@ -40,6 +40,9 @@ class Recorder:
     def writes(self, layer: int, mixed: Tensor, weight: Tensor) -> None:
         self.seen["writes"].append((layer, mixed.clone(), weight.clone()))
 
+    def pool(self, layer: int, probs: Tensor, x: Tensor) -> None:
+        self.seen["pool"].append((layer, probs.clone(), x.clone()))
+
 
 def make(name: str, size: int | tuple[int, int], **options: Any) -> Backbone:
     torch.manual_seed(0)
@@ -112,6 +115,45 @@ def test_attention_is_the_softmax_of_queries_and_keys() -> None:
     q, k, _ = block.attn.qkv(x).reshape(1, 17, 3, 3, 64).permute(2, 0, 3, 1, 4)
     expected = (q.double() @ k.double().transpose(-1, -2) / 8).softmax(-1)
     torch.testing.assert_close(recorder.seen["attention"][1][1].double(), expected, rtol=1e-4, atol=1e-6)
+
+
+POOLING = [  # name, size, options; whether the head reads prefix tokens too
+    ("vit_base_patch16_siglip_224", 64, {"embed_dim": 96, "num_heads": 3}, True),
+    ("vit_pe_core_tiny_patch16_384", 64, {}, True),
+    ("vit_tiny_patch16_224", 64, {"global_pool": "map", "pool_include_prefix": False}, False),
+]
+
+
+@pytest.mark.parametrize(("name", "size", "options", "whole"), POOLING)
+def test_a_pooling_head_shows_where_it_looks_and_what_it_makes_of_the_image(
+    name: str, size: int, options: dict[str, Any], whole: bool
+) -> None:
+    backbone = make(name, size, depth=2, **options)
+    assert "pool" in backbone.shape.signals
+    images = torch.randint(0, 256, (3, 3, size, size), dtype=torch.uint8)
+    recorder = Recorder("pool")
+    tokens = backbone.trace(images, [recorder])
+    ((layer, probs, x),) = recorder.seen["pool"]
+    head, spatial = inside(backbone).attn_pool.double(), backbone.layout.spatial
+    assert layer == 1
+    assert probs.shape == (3, head.num_heads, spatial)
+    read = (tokens if whole else tokens[:, backbone.layout.prefix :]).double()
+    query = head.q(head.latent).reshape(head.num_heads, 1, head.head_dim)
+    key = head.kv(read)[..., : head.num_heads * head.head_dim].unflatten(-1, (head.num_heads, head.head_dim))
+    scores = query @ head.k_norm(key.permute(0, 2, 3, 1)) / head.head_dim**0.5  # (B, H, 1, T)
+    expected = scores.softmax(-1)[:, :, 0, -spatial:]
+    torch.testing.assert_close(probs.double(), expected, rtol=1e-4, atol=1e-6)
+    inside(backbone).float()
+    with torch.no_grad():
+        torch.testing.assert_close(x, inside(backbone).pool(tokens), rtol=1e-4, atol=1e-5)
+
+
+def test_most_networks_have_no_pooling_head_to_show() -> None:
+    backbone = make("vit_tiny_patch16_224", 64, depth=2)
+    recorder = Recorder("pool")
+    backbone.trace(torch.zeros(1, 3, 64, 64, dtype=torch.uint8), [recorder])
+    assert recorder.seen["pool"] == []
+    assert "pool" not in backbone.shape.signals
 
 
 class Operations(TorchDispatchMode):

@@ -101,6 +101,17 @@ def patterns(shown: Shown, rows: Sequence[int]) -> Numbers:
     }
 
 
+def pool(shown: Shown, rows: Sequence[int]) -> Numbers:
+    """The mean over images; the look of the maps is the same arithmetic as that of `patterns`."""
+    seen = pool_looks(shown, rows)
+    return {"": seen.mean(0).unflatten(-1, shown.shape.layout.grid)}
+
+
+def pool_looks(shown: Shown, rows: Sequence[int]) -> Tensor:
+    """(n, 1, H, N): where the pooling head of the last layer looks."""
+    return shown.attention[list(rows), -1:, :, -1, -shown.shape.layout.spatial :].double()
+
+
 def _per_map(seen: Tensor, function: Callable[[Tensor], float]) -> Tensor:
     values = [function(one) for one in seen.flatten(0, 2)]
     return torch.tensor(values, dtype=torch.float64).unflatten(0, seen.shape[:3])
@@ -216,6 +227,7 @@ def _looking(shown: Shown, rows: Sequence[int], protocol: str) -> dict[str, tupl
     }
     if shown.shape.layout.has_cls:
         heads["cls"] = attention[..., 0, prefix:]
+    heads["pool"] = pool_looks(shown, rows)
     merged = {source: values.sum(2) for source, values in heads.items()}
     if protocol == "paper":
         for source in heads.keys() - {"spatial"}:
@@ -271,6 +283,8 @@ def pooled(
     patches = tokens[:, :, layout.prefix :]
     every = {"cls": tokens[:, :, 0], "mean": patches.mean(2), "max": patches.amax(2), "tokens": tokens}
     found = {name: every[name] for name in poolings if name != "cls" or layout.has_cls}
+    if "cls" in poolings:  # then what a pooling head makes of the image comes too
+        found["pool"] = tokens[:, -1:].amax(2)
     if pixels:
         small = torch.stack([_reduced(shown.images[row].double() / 255, 16) for row in rows]).flatten(1)
         found["pixels"] = small - small.mean(1, keepdim=True)
@@ -523,6 +537,7 @@ REFERENCES: dict[str, Callable[..., Numbers]] = {
     for reference in (
         *(maps, distance, dispersion, patterns, aligned, rollout, examples, saliency, attention),
         *(
+            pool,
             writes,
             labelled_patches,
             discovery,

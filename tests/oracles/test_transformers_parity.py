@@ -355,11 +355,12 @@ CASES = [
 class Recorder:
     """Keeps what the trace shows."""
 
-    wants = frozenset({"attention", "tokens"})
+    wants = frozenset({"attention", "tokens", "pool"})
 
     def __init__(self) -> None:
         self.attentions: list[Tensor] = []
         self.blocks: list[Tensor] = []
+        self.pooled: list[tuple[Tensor, Tensor]] = []
 
     def attention(self, layer: int, probs: Tensor) -> None:
         assert layer == len(self.attentions)
@@ -368,6 +369,9 @@ class Recorder:
     def tokens(self, layer: int, x: Tensor) -> None:
         assert layer == len(self.blocks)
         self.blocks.append(x.clone())
+
+    def pool(self, layer: int, probs: Tensor, x: Tensor) -> None:
+        self.pooled.append((probs.clone(), x.clone()))
 
     def norms(self, layer: int, part: str, x: Tensor) -> None:
         raise AssertionError("not asked for")
@@ -473,6 +477,14 @@ def test_siglip_attention_pooling(tmp_path: Path) -> None:
     torch.save(theirs.model.state_dict(), path)
     module = tiny(case)
     load_checkpoint(module, path)
+    tower = theirs.model.get_submodule(case.tower)
     with torch.no_grad():
-        expected = theirs.model.get_submodule(case.tower)(pixel_values=images).pooler_output
-        assert (module(images) - expected).abs().max() < TOLERANCE
+        out = tower(pixel_values=images)
+        probe = tower.head.probe.repeat(len(images), 1, 1)
+        looks = tower.head.attention(probe, out.last_hidden_state, out.last_hidden_state, average_attn_weights=False)[1]
+        assert (module(images) - out.pooler_output).abs().max() < TOLERANCE
+    seen = Recorder()
+    trace(module, images, [seen], layout=layout_of(module, case.name, (PIXELS, PIXELS)))
+    ((probs, x),) = seen.pooled
+    assert (probs - looks[:, :, 0]).abs().max() < TOLERANCE
+    assert (x - out.pooler_output).abs().max() < TOLERANCE

@@ -94,7 +94,7 @@ def test_init_writes_a_valid_file_and_never_overwrites(
     main(["init"])
     (tmp_path / "world/imagefolder/val").mkdir(parents=True)
     study = read_study(tmp_path / "study.toml")
-    assert [spec.title for spec in study.specs()] == ["zoo/dino", "Untrained vit_tiny_patch16_224"]
+    assert [spec.title for spec in study.specs()] == ["zoo/dino", "Untrained zoo/dino"]
     with pytest.raises(SystemExit) as stop:
         main(["init"])
     assert stop.value.code == 2

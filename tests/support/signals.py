@@ -16,6 +16,7 @@ from torch import Tensor
 from vitscope.core.statistic import Statistic
 from vitscope.data.batches import Batch, BatchAnnotations
 from vitscope.models.layout import TokenLayout
+from vitscope.models.shape import SIGNALS as SHOWN
 from vitscope.models.shape import ModelShape
 from vitscope.models.trace import PARTS, SIGNALS
 
@@ -24,7 +25,8 @@ COUNT = 80  # images: more than are traced at once, so that blocks of CKA are sm
 
 
 def _shape(layout: TokenLayout) -> ModelShape:
-    return ModelShape(layout, depth=4, heads=3, width=6, patch=(CELL, CELL), parameters=0)
+    shown = (*SHOWN, "pool")
+    return ModelShape(layout, depth=4, heads=3, width=6, patch=(CELL, CELL), parameters=0, signals=shown)
 
 
 SHAPES = {
@@ -81,6 +83,9 @@ class Shown:
                 statistic.writes(layer, self.mixed[rows, layer], self.weight[layer])
             if "tokens" in statistic.wants:
                 statistic.tokens(layer, self.tokens[rows, layer])
+        if "pool" in statistic.wants:  # as of a network with CLS and a pooling head, such as Perception Encoder
+            looks = self.attention[rows, -1, :, -1, -self.shape.layout.spatial :]
+            statistic.pool(self.shape.depth - 1, looks, self.tokens[rows, -1].amax(1))
 
 
 @cache

@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 from PIL import Image
@@ -50,6 +51,27 @@ def test_classes_without_votes_fill_up_the_best_under_paper() -> None:
         1: [False, True, False, False, False, False, False],
         5: [True, True, True, True, False, True, False],
     }
+
+
+def test_what_a_pooling_head_makes_of_images_is_asked_at_the_last_layer(tmp_path: Path) -> None:
+    pooling = tiny_backbone(class_token=False, global_pool="map")
+    data = open_labelled(classes(tmp_path / "set", {f"c{i}": 4 for i in range(5)}))
+    found, outcome = examined(pooling, data, Knn(ks=(3,)), tmp_path / "store")
+    rows = pl.concat(outcome.tables).filter(pl.col("variant") == "pool k=3")
+    assert rows["layer"].unique().to_list() == [3]
+    features = []
+    for part in ("train", "test"):
+        stored = found.features(part)
+        assert stored.pool is not None
+        seen = [np.asarray(pooling.preprocessing.geometry(Image.open(one.path))) for one in getattr(data, part)]
+        pixels = pooling.preprocessing.normalise(torch.from_numpy(np.stack(seen)).permute(0, 3, 1, 2))
+        with torch.no_grad():
+            expected = pooling.module(pixels)
+        torch.testing.assert_close(stored.pool.whole(), expected, rtol=1e-4, atol=1e-5)
+        features.append(expected)
+    labels = LabelledFeatures.of(data, found)
+    scores = knn.evaluate(features[:1], labels.train_labels, features[1:], labels.test_labels, config=KnnConfig((3,)))
+    assert values(outcome, "knn_top1", "pool k=3") == scores.top1.double().mean(0).flatten().tolist()
 
 
 def test_protocols_differ_in_the_best_five_alone(backbone: Backbone, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from vitscope.attention.head_kinds import HeadKinds, head_kinds
 from vitscope.attention.kinds import KINDS, LATE_KINDS
 from vitscope.attention.maps import MapStatistic
 from vitscope.attention.patterns import Patterns, PatternStatistic
+from vitscope.attention.pool import PoolStatistic
 from vitscope.attention.rollout import RolloutStatistic
 from vitscope.attention.sinks import MEASURES as SINK_MEASURES
 from vitscope.attention.sinks import SinkStatistic, sink_map, sink_tables
@@ -175,12 +176,20 @@ class Attention(Analysis):
     )
 
     def passes(self, dataset: ImageSet, shape: ModelShape) -> Sequence[Stream]:
-        return [Stream(dataset.shuffled, (Watch.by(AllAttention),))]
+        watch = [Watch.by(AllAttention)]
+        if "pool" in shape.signals:
+            watch.append(Watch.by(PoolStatistic))
+        return [Stream(dataset.shuffled, tuple(watch))]
 
     def reduce(self, dataset: ImageSet, found: Found) -> Outcome:
         seen: AllAttention = found.statistic("attention")
         kinds = seen.kinds()
-        return Outcome(attention_tables(seen, kinds), attention_maps(seen, kinds), notes_on(seen))
+        outcome = Outcome(attention_tables(seen, kinds), attention_maps(seen, kinds), notes_on(seen))
+        if "pool" in found.shape.signals:
+            pool: PoolStatistic = found.statistic("pool")
+            outcome.tables += pool.tables()
+            outcome.maps["pool"] = pool.result().float()
+        return outcome
 
 
 def notes_on(seen: AllAttention) -> list[str]:

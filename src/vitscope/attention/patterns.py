@@ -97,6 +97,16 @@ def repetition(maps: Tensor) -> Tensor:
     return alike / (maps.shape[1] - 1) if maps.shape[1] > 1 else torch.full_like(alike, torch.nan)
 
 
+def looks(maps: Tensor, grid: Grid) -> dict[str, Tensor]:
+    """What tells of each map by itself, by name: maps (..., N) -> (...)."""
+    return {
+        "gini": gini(maps),
+        "top_share": top_share(maps),
+        "centre_lift": centre_lift(maps, grid),
+        "compactness": compactness(top_mass_mask(maps), grid),
+    }
+
+
 @dataclass(frozen=True)
 class Patterns:
     """Per image, (n, L, H) each.
@@ -158,10 +168,8 @@ class PatternStatistic(AttentionStatistic):
 
     def see(self, layer: int, view: AttentionView) -> None:
         maps = view.cls_map if view.cls_map is not None else view.column_means[2][..., self.layout.prefix :]
-        self.note("gini", gini(maps))
-        self.note("top_share", top_share(maps))
-        self.note("centre_lift", centre_lift(maps, self.layout.grid))
-        self.note("compactness", compactness(top_mass_mask(maps), self.layout.grid))
+        for name, value in looks(maps, self.layout.grid).items():
+            self.note(name, value)
         self.note("repetition_in_layer", repetition(maps))
         self._units.append(unit_maps(maps))
         if layer >= late_from(self.depth):

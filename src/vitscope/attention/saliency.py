@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from vitscope.models.shape import ModelShape
 
 MASS = 0.6  # share of a map's mass that the predicted mask must hold
-SOURCES = ("cls", "spatial", "centre")  # who looks: CLS, the mean of the spatial tokens, the token at the centre
 
 
 def top_mass_mask(maps: Tensor, mass: float = MASS) -> Tensor:
@@ -114,6 +113,9 @@ def centred_discs(grid: Grid) -> Tensor:
 class SaliencyScores:
     """Per image with objects: `heads` (n, L, H); `merged` (n, L), heads averaged first.
 
+    Who looks ("source"): cls, spatial (the mean of the spatial tokens), centre (the token there), pool (the query of a
+    pooling head, at the last layer alone).
+
     heads, merged: IoU by (source, protocol); precision_heads, precision_merged: average precision by source, against
     the truth of `corrected`.
     """
@@ -137,6 +139,7 @@ class SaliencyStatistic(AttentionStatistic):
     """
 
     name = "saliency"
+    wants = frozenset({"attention", "pool"})
     needs_annotations = True
 
     def __init__(self, layout: TokenLayout, depth: int, mass: float = MASS) -> None:
@@ -152,7 +155,6 @@ class SaliencyStatistic(AttentionStatistic):
 
     def see(self, layer: int, view: AttentionView) -> None:
         prefix, (h, w) = self.layout.prefix, self.layout.grid
-        self._truth = {protocol: truth.to(view.probs.device) for protocol, truth in self._truth.items()}
         centre = {"corrected": self.layout.centre, "paper": (h - 1) // 2 * w + (w - 1) // 2}
         looks = {  # corrected, paper
             "spatial": [view.column_means[at][..., prefix:] for at in (2, 1)],
@@ -161,17 +163,26 @@ class SaliencyStatistic(AttentionStatistic):
         if view.cls_map is not None:
             looks["cls"] = [view.cls_map] * 2
         for source, (corrected, paper) in looks.items():
-            ranking = rank(corrected)
-            top = ranked_mass_mask(ranking, corrected.sum(-1, keepdim=True), self.mass)
-            self._score("corrected", source, top, merged := corrected.mean(1))
-            truth = self._truth["corrected"]
-            self.note(f"precision_heads/{source}", ranked_precision(ranking, truth.unsqueeze(1)))
-            self.note(f"precision_merged/{source}", average_precision(merged, truth))
-            if paper is not corrected:
-                top = top_mass_mask(paper, self.mass)
-            if source != "spatial":
-                paper = paper / paper.sum(-1, keepdim=True).clamp_min(TINY)
-            self._score("paper", source, top, paper.mean(1))
+            self._look(source, corrected, paper)
+
+    def pool(self, layer: int, probs: Tensor, x: Tensor) -> None:
+        maps = probs.float()
+        self._look("pool", maps, maps)
+
+    def _look(self, source: str, corrected: Tensor, paper: Tensor) -> None:
+        """Score the maps of a source, (B, H, N), of both protocols."""
+        self._truth = {protocol: truth.to(corrected.device) for protocol, truth in self._truth.items()}
+        ranking = rank(corrected)
+        top = ranked_mass_mask(ranking, corrected.sum(-1, keepdim=True), self.mass)
+        self._score("corrected", source, top, merged := corrected.mean(1))
+        truth = self._truth["corrected"]
+        self.note(f"precision_heads/{source}", ranked_precision(ranking, truth.unsqueeze(1)))
+        self.note(f"precision_merged/{source}", average_precision(merged, truth))
+        if paper is not corrected:
+            top = top_mass_mask(paper, self.mass)
+        if source != "spatial":
+            paper = paper / paper.sum(-1, keepdim=True).clamp_min(TINY)
+        self._score("paper", source, top, paper.mean(1))
 
     def _score(self, protocol: str, source: str, top: Tensor, merged: Tensor) -> None:
         """IoU of the heads' masks (B, H, N), and of the heads' mean (B, N)."""
@@ -223,11 +234,13 @@ def best_heads(heads: Tensor, protocol: str) -> tuple[Tensor, Tensor]:
 def saliency_tables(saliency: SaliencyScores, mass: float = MASS) -> list[pl.DataFrame]:
     """mass: other than the protocols' own is part of the variant, so that nobody takes its rows for theirs."""
     rows = []
+    depth = max((values.shape[1] for values in saliency.heads.values()), default=0)
     for (source, protocol), values in saliency.heads.items():
         if not len(values):
             continue
         variant = source if mass == MASS else f"{source}, mass {mass:g}"
-        options: dict[str, Any] = {"variant": variant, "protocol": protocol}
+        first = depth - values.shape[1] + 1
+        options: dict[str, Any] = {"variant": variant, "protocol": protocol, "first_layer": first}
         best, which = best_heads(values, protocol)
         rows.append(tidy_mean(NOBODY, "saliency_iou", values, **options))
         rows.append(tidy_mean(NOBODY, "saliency_best_head", best, axes=("layer",), **options))
@@ -238,9 +251,10 @@ def saliency_tables(saliency: SaliencyScores, mass: float = MASS) -> list[pl.Dat
         if len(values):
             best, _ = best_heads(values, "corrected")
             merged = saliency.precision_merged[source]
-            rows.append(tidy_mean(NOBODY, "saliency_ap", values, variant=source))
-            rows.append(tidy_mean(NOBODY, "saliency_ap_best_head", best, axes=("layer",), variant=source))
-            rows.append(tidy_mean(NOBODY, "saliency_ap_merged", merged, axes=("layer",), variant=source))
+            options = {"variant": source, "first_layer": depth - values.shape[1] + 1}
+            rows.append(tidy_mean(NOBODY, "saliency_ap", values, **options))
+            rows.append(tidy_mean(NOBODY, "saliency_ap_best_head", best, axes=("layer",), **options))
+            rows.append(tidy_mean(NOBODY, "saliency_ap_merged", merged, axes=("layer",), **options))
     if len(saliency.share):
         rows.append(tidy_mean(NOBODY, "object_share", saliency.share, axes=()))
         best = saliency.discs[:, saliency.discs.mean(0).argmax()]

@@ -74,11 +74,13 @@ def tidy(
     n: int = 0,
     variant: str = "",
     protocol: str = "corrected",
+    first_layer: int = 1,
 ) -> pl.DataFrame:
     """Rows of an array of numbers. value: one axis per name in `axes` ("layer", "head"); indices become 1-based."""
     assert value.ndim == len(axes), f"{measure}: {value.ndim} axes, {len(axes)} names"
     columns: dict[str, Any] = {
-        axis: where.flatten() + 1 for axis, where in zip(axes, np.indices(value.shape), strict=True)
+        axis: where.flatten() + (first_layer if axis == "layer" else 1)
+        for axis, where in zip(axes, np.indices(value.shape), strict=True)
     }
     count = value.numel()
     empty = torch.full_like(value, torch.nan, dtype=torch.float64)

@@ -115,6 +115,8 @@ class Statistic(ABC):
 
     def writes(self, layer: int, mixed: Tensor, weight: Tensor) -> None: ...
 
+    def pool(self, layer: int, probs: Tensor, x: Tensor) -> None: ...
+
     # -- state -------------------------------------------------------------------------------------------------
 
     def add(self, name: str, value: Tensor) -> None:

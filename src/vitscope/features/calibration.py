@@ -192,9 +192,11 @@ def _add_pair(
         without = SIMILARITIES["cka"].function(*(x[inside] for x in last))
         rows.append(_row(a, b, "cka_without_outliers", torch.tensor(without), **options))
         if abs(without - found.raw[-1, -1].item()) > MOVED:
+            count = int((~inside).sum())
+            images, them = ("a distant image", "it") if count == 1 else (f"{count} distant images", "them")
             outcome.notes.append(
-                f"CKA of {a.title} and {b.title} ({variant}) rests on {int((~inside).sum())} distant images: "
-                f"{found.raw[-1, -1].item():.2f} with them, {without:.2f} without"
+                f"CKA of {a.title} and {b.title} ({variant}) rests on {images}: "
+                f"{found.raw[-1, -1].item():.2f} with {them}, {without:.2f} without"
             )
     outcome.tables += [row.filter(pl.col("value").is_not_nan()) for row in rows]
 

@@ -68,12 +68,14 @@ def check_poolings(poolings: Sequence[str], layout: TokenLayout, name: str) -> t
 class PooledStatistic(Statistic):
     """Pooled features of every layer of every image, a row of each: `cls/0` is the first layer's CLS tokens (n, D).
 
-    pixels: whether to keep `pixels/0` too, the image itself (`thumbnail`).
-    result(): pooling -> (n, L, D) in `dtype`, in the order of the sample list; (n, L, T, D) for "tokens".
+    pixels: whether to keep `pixels/0` too, the image itself (`thumbnail`). head: whether to keep what a pooling head
+    makes of the image, as `pool/11` after twelve layers: it comes where CLS is asked for.
+    result(): pooling -> (n, L, D) in `dtype`, in the order of the sample list; (n, L, T, D) for "tokens", (n, 1, D) for
+    "pool".
     """
 
     name = "pooled"
-    wants = frozenset({"tokens"})
+    wants = frozenset({"tokens", "pool"})
 
     def __init__(
         self,
@@ -81,17 +83,19 @@ class PooledStatistic(Statistic):
         poolings: Sequence[str] = ("cls", "mean"),
         dtype: str | torch.dtype = torch.float32,
         pixels: bool = False,
+        head: bool = False,
     ) -> None:
         super().__init__()
         self.layout, self.dtype = layout, DTYPES[dtype] if isinstance(dtype, str) else dtype
-        self.poolings, self.pixels = tuple(poolings), pixels
+        self.poolings, self.pixels, self.head = tuple(poolings), pixels, head
         self._pending: dict[str, list[Tensor]] = {}
 
     @classmethod
     def of(cls, shape: ModelShape, **settings: Any) -> PooledStatistic:
         """A model without CLS has no "cls" features."""
-        poolings = check_poolings(settings.pop("poolings", ("cls", "mean")), shape.layout, "the model")
-        return cls(shape.layout, poolings, **settings)
+        asked = settings.pop("poolings", ("cls", "mean"))
+        poolings = check_poolings(asked, shape.layout, "the model")
+        return cls(shape.layout, poolings, head="cls" in asked, **settings)
 
     def tokens(self, layer: int, x: Tensor) -> None:
         for pooling in self.poolings:
@@ -99,29 +103,35 @@ class PooledStatistic(Statistic):
             # a copy: the network may reuse or free what it showed, and "tokens" and "cls" are views of it
             self._pending.setdefault(pooling, []).append(pooled.clone() if pooling in ("tokens", "cls") else pooled)
 
+    def pool(self, layer: int, probs: Tensor, x: Tensor) -> None:
+        if self.head:
+            self._pending["pool"] = [x.float()]
+
     def end(self) -> None:
+        depth = max((len(layers) for layers in self._pending.values()), default=0)
         for pooling, layers in self._pending.items():
             features = torch.stack(layers, dim=1).cpu()  # (B, L, ..., D)
-            self._check(features)
-            for layer, rows in enumerate(features.to(self.dtype).unbind(1)):
+            first = depth - len(layers)  # a pooling head reads the last layer
+            self._check(features, first)
+            for layer, rows in enumerate(features.to(self.dtype).unbind(1), first):
                 self.put(f"{pooling}/{layer}", rows)
         self._pending.clear()
         if self.pixels:
             self.put("pixels/0", thumbnail(self.batch.images).cpu().to(self.dtype))
         super().end()
 
-    def _check(self, features: Tensor) -> None:
+    def _check(self, features: Tensor, first: int) -> None:
         largest = features.flatten(2).abs().amax(-1)  # (B, L); NaN if there is one
         bad = ~torch.isfinite(largest)
         if bad.any():
             image, layer = bad.nonzero()[0].tolist()
             raise BadData(
-                f"layer {layer + 1} gives NaN or infinite features for {self.batch.ids[image]}: check the weights"
+                f"layer {first + layer + 1} gives NaN or infinite features for {self.batch.ids[image]}: check the weights"
             )
         if self.dtype == torch.float16 and largest.max() > HALF_LIMIT:
             image, layer = (largest > HALF_LIMIT).nonzero()[0].tolist()
             raise VitscopeError(
-                f"features of layer {layer + 1} reach {largest.max().item():.3g} for {self.batch.ids[image]}, more "
+                f"features of layer {first + layer + 1} reach {largest.max().item():.3g} for {self.batch.ids[image]}, more "
                 f"than float16 can hold: store them as float32"
             )
 
@@ -131,6 +141,8 @@ class PooledStatistic(Statistic):
             pooling: torch.stack([self.rows_of(f"{pooling}/{layer}") for layer in range(depth)], dim=1)
             for pooling in self.poolings
         }
+        if self.has_rows(last := f"pool/{depth - 1}"):
+            found["pool"] = self.rows_of(last).unsqueeze(1)
         return found | ({"pixels": self.rows_of("pixels/0")} if self.pixels else {})
 
 

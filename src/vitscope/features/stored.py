@@ -67,6 +67,12 @@ class PooledFeatures:
         return StoredLayer(self.shards, self._counts, "row/pixels/0")
 
     @property
+    def pool(self) -> StoredLayer | None:
+        """What a pooling head made of the last layer, where the network has one."""
+        name = f"row/pool/{self.depth - 1}"
+        return StoredLayer(self.shards, self._counts, name) if self.shards and name in self.shards[0] else None
+
+    @property
     def _counts(self) -> list[int]:
         return [len(shard["indices"]) for shard in self.shards]
 

@@ -69,11 +69,12 @@ def rows(results: Results, measure: str, variant: str | None = None, protocol: s
     """Rows of a measure on the dataset that most models were measured on.
 
     A measure that both protocols define alike is stored once, as `corrected`: that is what `paper` reads then.
-    variant: None for all of them. Rows without a value are left out.
+    variant: None for all of them but those of a pooling head, which is no head of a layer. Rows without a value are
+    left out.
     """
     mine = results.table.filter((pl.col("measure") == measure) & pl.col("value").is_finite())
-    if variant is not None:
-        mine = mine.filter(pl.col("variant") == variant)
+    theirs = pl.col("variant") == variant if variant is not None else ~pl.col("variant").str.starts_with("pool")
+    mine = mine.filter(theirs)
     own = mine.filter(pl.col("protocol") == protocol)
     mine = mine.filter(pl.col("protocol") == CORRECTED) if own.is_empty() else own
     if mine.is_empty():

@@ -33,6 +33,8 @@ class Onlooker:
 
     def writes(self, layer: int, mixed: Tensor, weight: Tensor) -> None: ...
 
+    def pool(self, layer: int, probs: Tensor, x: Tensor) -> None: ...
+
 
 def observe(
     backbone: Backbone,

@@ -10,9 +10,13 @@ from vitscope.models.spec import BASELINES, Spec
 
 
 def untrained_twins(specs: Sequence[Spec], seed: int) -> Iterator[Spec]:
-    """For every shape of a taught network of which no untrained one is there: that one."""
+    """For every shape of a taught network of which no untrained one is there: that one.
+
+    It is called after the network whose twin it is, or after their architecture where several share it.
+    """
     there = [spec for spec in specs if spec.teaching == "none" and not spec.baseline.startswith("noise")]
-    for spec in (spec for spec in specs if spec.teaching != "none"):
+    taught = [spec for spec in specs if spec.teaching != "none"]
+    for spec in taught:
         stem = spec.architecture.partition(".")[0]
         twin = Spec(
             f"random:{spec.name}" + (f"#{seed}" if seed else ""),
@@ -27,7 +31,9 @@ def untrained_twins(specs: Sequence[Spec], seed: int) -> Iterator[Spec]:
         )
         if not any(other.shape == twin.shape for other in there):
             titles = {other.title for other in (*specs, *there)}
-            twin = twin if twin.title not in titles else replace(twin, title=f"{BASELINES['random']} {spec.title}")
+            alone = sum(other.shape == twin.shape for other in taught) == 1
+            own = f"{BASELINES['random']} {spec.title}"
+            twin = replace(twin, title=own) if alone or twin.title in titles else twin
             there.append(twin)
             yield twin
 

@@ -10,14 +10,14 @@ from torch import Tensor, nn
 
 from vitscope.core.errors import UnsupportedModel
 from vitscope.models.layout import TokenLayout
-from vitscope.models.trace import attention_module, check_observable, trace
+from vitscope.models.trace import attention_module, check_observable, pools_by_attention, trace
 
 SIGNALS = ("norms", "branches", "writes")  # what a network may show beside attention and tokens
 
 
 @dataclass(frozen=True)
 class ModelShape:
-    """signals: those that it shows; not all variants have all."""
+    """signals: those that it shows; not all variants have all. "pool" is one where a query of its own sums up."""
 
     layout: TokenLayout
     depth: int
@@ -79,7 +79,8 @@ def visible_signals(module: nn.Module, layout: TokenLayout, size: tuple[int, int
             return False
         return True
 
-    return SIGNALS if shows(*SIGNALS) else tuple(signal for signal in SIGNALS if shows(signal))
+    shown = SIGNALS if shows(*SIGNALS) else tuple(signal for signal in SIGNALS if shows(signal))
+    return (*shown, "pool") if pools_by_attention(module) else shown
 
 
 class _Blind:
@@ -97,3 +98,5 @@ class _Blind:
     def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None: ...
 
     def writes(self, layer: int, mixed: Tensor, weight: Tensor) -> None: ...
+
+    def pool(self, layer: int, probs: Tensor, x: Tensor) -> None: ...

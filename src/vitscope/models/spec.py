@@ -36,7 +36,6 @@ from vitscope.models.shape import ModelShape, shape_of
 from vitscope.models.weights import get_weights
 
 BASELINES = {"random": "Untrained", "noise": "Noise", "noise-paper": "Noise (published)"}
-POOLED = "its attention-pooling head reads the last layer and is a token of none, so that it has no rows"
 
 
 @dataclass(frozen=True)
@@ -108,17 +107,15 @@ class Spec:
         with torch.device("meta"):
             module, _ = build(self.architecture, self.options, self.size)
         report = check_checkpoint(module, self.weights, self.ignore_keys)
-        return report.family, self._told(report, module)
+        return report.family, self._told(report)
 
-    def _told(self, report: LoadReport, module: nn.Module) -> tuple[str, ...]:
+    def _told(self, report: LoadReport) -> tuple[str, ...]:
         known = self.name in CATALOGUE  # its entry says what the file alone does not
-        pooled = getattr(module, "attn_pool", None) is not None and getattr(module, "cls_token", None) is None
         told = (
             self.note,
             "" if known else report.note,
             contradiction(report.family, self.preprocessing, self.teaching),
             report.ignored,
-            POOLED if pooled else "",
         )
         return tuple(f"{self.title}: {note}" for note in told if note)
 
@@ -131,7 +128,7 @@ class Spec:
         else:
             module, _ = build(self.architecture, self.options, self.size)
             report = load_checkpoint(module, self.weights, self.ignore_keys)
-            notes, origin = self._told(report, module), str(self.weights)
+            notes, origin = self._told(report), str(self.weights)
         return Backbone(
             self.name,
             module,

@@ -19,7 +19,7 @@ from vitscope.core.errors import UnsupportedModel
 from vitscope.models.layout import TokenLayout
 from vitscope.models.watched_attention import WatchedAttention
 
-SIGNALS = frozenset({"attention", "tokens", "norms", "branches", "writes"})
+SIGNALS = frozenset({"attention", "tokens", "norms", "branches", "writes", "pool"})
 PARTS = ("attention", "mlp")
 
 
@@ -45,6 +45,10 @@ class Observer(Protocol):
         """mixed: (B, T, H * d), the outputs of all heads side by side; weight: (D, H * d), which writes them into the
         residual stream, layer scale included: the sum of all writes is mixed @ weight.T."""
 
+    def pool(self, layer: int, probs: Tensor, x: Tensor) -> None:
+        """Of a network that pools by attention, once: where its query looks among the last layer's spatial tokens,
+        (B, H, N), and what it makes of the image, (B, D). Other networks have nothing to show."""
+
 
 @runtime_checkable
 class Sweeper(Protocol):
@@ -61,6 +65,12 @@ def attention_module(block: nn.Module) -> nn.Module:
     """The module of a block that owns `attn_drop` and the fused-attention flag."""
     attention = getattr(block, "attn", None)
     return attention if isinstance(attention, nn.Module) and hasattr(attention, "attn_drop") else block
+
+
+def pools_by_attention(module: nn.Module) -> bool:
+    """Whether one learned query sums up the last layer's tokens, as in SigLIP and Perception Encoder."""
+    head = getattr(module, "attn_pool", None)
+    return getattr(head, "latent_len", 0) == 1
 
 
 def check_observable(module: nn.Module, name: str) -> None:
@@ -111,8 +121,27 @@ def trace(
             stack.enter_context(watched)
         stack.enter_context(torch.no_grad())
         out: Tensor = module.forward_features(images)  # type: ignore[operator]
+        if "pool" in wanted and pools_by_attention(module):
+            notify("pool", len(module.blocks) - 1, "", _pooled(module, out, layout, name))  # type: ignore[arg-type]
     _verify(calls, wanted, len(module.blocks), name)  # type: ignore[arg-type]
     return out
+
+
+def _pooled(module: nn.Module, tokens: Tensor, layout: TokenLayout, name: str) -> tuple[Tensor, Tensor]:
+    """Run the pooling head: its attention to the spatial tokens (B, H, N) and its output (B, D)."""
+    shown: list[Tensor] = []
+
+    def show(_layer: int, probs: Tensor) -> None:
+        shown.append(probs)
+
+    def pass_by(_layer: int, _probs: Tensor, _scores: Tensor | None) -> None: ...
+
+    with WatchedAttention(pass_by, show, reuse=False) as watched:
+        watched.layer = len(module.blocks)  # type: ignore[arg-type]
+        x: Tensor = module.pool(tokens)  # type: ignore[operator]
+    if len(shown) != 1:
+        raise UnsupportedModel(f"the pooling head of '{name}' reported its attention {len(shown)} times, not once")
+    return shown[0][:, :, 0, -layout.spatial :], x
 
 
 def _watched(observers: Sequence[Observer], notify: Notify) -> WatchedAttention:
@@ -153,7 +182,7 @@ def _notifier(
     def notify(signal: str, layer: int, part: str, tensors: tuple[Tensor, ...]) -> None:
         calls[signal, layer, part] += 1
         expected = layout.tokens
-        shown = tensors[:1] if signal == "writes" else tensors  # the other is a weight
+        shown = tensors[: {"writes": 1, "pool": 0}.get(signal)]  # the others are not made of tokens
         if any(t.shape[-2] != expected for t in shown) or (
             signal == "attention" and (tensors[0].ndim != 4 or tensors[0].shape[-1] != expected)
         ):
@@ -165,7 +194,7 @@ def _notifier(
         for observer in observers:
             if signal not in observer.wants:
                 continue
-            if signal in ("attention", "tokens", "writes"):
+            if signal in ("attention", "tokens", "writes", "pool"):
                 getattr(observer, signal)(layer, *tensors)
             else:
                 getattr(observer, signal)(layer, part, *tensors)
@@ -242,7 +271,7 @@ def _require(block: nn.Module, names: Sequence[str], what: str, model: str) -> N
 
 
 def _verify(calls: Counter[tuple[str, int, str]], wanted: frozenset[str], depth: int, name: str) -> None:
-    for signal in sorted(wanted):
+    for signal in sorted(wanted - {"pool"}):
         parts = PARTS if signal in ("norms", "branches") else ("",)
         for layer in range(depth):
             for part in parts:

@@ -59,8 +59,11 @@ def draw_attention(results: Results, folder: Path, formats: Sequence[str] = FORM
             if "cls" in maps:
                 figures[f"cls-maps-{name}"] = cls_mosaic(title, maps["cls"])
             else:
-                mosaic = cls_mosaic(title, maps["pure"], "mean over spatial tokens")
-                figures[f"spatial-maps-{name}"] = mosaic
+                falls = "where attention falls, mean over spatial tokens"
+                figures[f"spatial-maps-{name}"] = cls_mosaic(title, maps["pure"], falls)
+            if "pool" in maps:
+                looks, last = "where the pooling head looks", len(maps["kind"])
+                figures[f"pool-maps-{name}"] = cls_mosaic(title, maps["pool"], looks, first=last)
             figures[f"aligned-{name}"] = aligned_mosaic(title, maps)
         if titles:
             figures["attention-distance"] = distance_figure(table)
@@ -74,18 +77,17 @@ def models_of(table: pl.DataFrame) -> list[tuple[str, str]]:
     return table.select("model", "teaching").unique(maintain_order=True).rows()
 
 
-def cls_mosaic(title: str, maps: Tensor, what: str = "CLS") -> Figure:
-    """Mean attention maps, layer by layer (rows) and head by head (columns). maps: (L, H, h, w).
+def cls_mosaic(title: str, maps: Tensor, where: str = "where CLS looks", first: int = 1) -> Figure:
+    """Mean attention maps, layer by layer (rows, from the first one on) and head by head. maps: (L, H, h, w).
 
     Each map has its own scale, since what matters is where a head looks; but never finer than from 0 to three times
     its mean, so that an even map looks even.
     """
-    mosaic = Mosaic(maps.shape[0], maps.shape[1], maps.shape[2] / maps.shape[3])
+    mosaic = Mosaic(maps.shape[0], maps.shape[1], maps.shape[2] / maps.shape[3], first)
     for layer in range(maps.shape[0]):
         for head in range(maps.shape[1]):
             values = maps[layer, head].numpy()
             mosaic.show(layer, head, values, cmap=HEAT, vmin=0, vmax=max(values.max(), 3 * values.mean()))
-    where = "where CLS looks" if what == "CLS" else f"where attention falls, {what}"
     return mosaic.titled(title, f"{where} (mean over images)")
 
 

@@ -19,9 +19,9 @@ TOP, LEFT = 0.92, 0.26  # inches, for titles and the numbers of layers
 
 
 class Mosaic:
-    """Maps are 1 wide and `ratio` high, in units of the axes; y points down."""
+    """Maps are 1 wide and `ratio` high, in units of the axes; y points down. first: number of the first layer."""
 
-    def __init__(self, layers: int, heads: int, ratio: float) -> None:
+    def __init__(self, layers: int, heads: int, ratio: float, first: int = 1) -> None:
         self.ratio = ratio
         side = 0.71 if heads <= 12 else 0.55  # inches
         wide, tall = heads + (heads - 1) * GAP, layers * ratio + (layers - 1) * GAP
@@ -33,7 +33,7 @@ class Mosaic:
         self.axes.set_axis_off()
         for layer in range(layers):
             middle = layer * (ratio + GAP) + ratio / 2
-            self.axes.text(-0.1, middle, f"{layer + 1}", ha="right", va="center", fontsize=8, color=INK)
+            self.axes.text(-0.1, middle, f"{layer + first}", ha="right", va="center", fontsize=8, color=INK)
         for head in range(heads):
             self.axes.text(head * (1 + GAP) + 0.5, -0.06, f"{head + 1}", ha="center", fontsize=8, color=INK)
 

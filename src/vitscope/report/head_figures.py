@@ -26,6 +26,7 @@ SOURCES = {  # who looks -> name of the kept maps, and in words
     "cls": ("cls", "CLS"),
     "all": ("all", "every token"),
     "mean": ("spatial", "the mean of the patch tokens"),
+    "pool": ("pool", "the pooling head"),
     **{name: (f"from.{name}", f"the patch token at the {name}") for name in PLACES},
 }
 

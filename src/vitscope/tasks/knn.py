@@ -95,14 +95,15 @@ class KnnScores:
     top5: Tensor
     neighbours: Tensor  # (q, L, 10): positions of the nearest labelled images
 
-    def rows(self, label: Label, variant: str, protocol: str) -> list[pl.DataFrame]:
+    def rows(self, label: Label, variant: str, protocol: str, first_layer: int = 1) -> list[pl.DataFrame]:
         tables = []
         for measure, hits in (("knn_top1", self.top1), ("knn_top5", self.top5)):
             low, high = proportion_interval(hits)
             value = hits.double().mean(0)  # (L, K)
             for i, k in enumerate(self.ks):
                 options: dict[str, Any] = {"low": low[:, i], "high": high[:, i], "n": len(hits), "protocol": protocol}
-                tables.append(tidy(label, measure, value[:, i], axes=("layer",), variant=f"{variant} k={k}", **options))
+                options |= {"variant": f"{variant} k={k}", "first_layer": first_layer}
+                tables.append(tidy(label, measure, value[:, i], axes=("layer",), **options))
         return tables
 
     def rows_of_pixels(self, label: Label, protocol: str) -> list[pl.DataFrame]:
@@ -209,5 +210,8 @@ class Knn(Analysis):
                 k = scores.ks.index(HEADLINE_K if HEADLINE_K in scores.ks else max(scores.ks))
                 pixels, asked = seen.top1[:, 0, k], labelled.asked
                 outcome.maps |= kept_units(self.name, scores.top1[..., k], labelled.chance, *asked, pixels=pixels)
+        if labelled.train.pool is not None and labelled.test.pool is not None:
+            scores = of([labelled.train.pool], [labelled.test.pool])
+            outcome.tables += scores.rows(NOBODY, "pool", self.protocol, first_layer=labelled.train.depth)
         outcome.tables.append(chance_row("knn_top1", labelled.chance, self.protocol))
         return outcome

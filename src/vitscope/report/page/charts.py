@@ -11,6 +11,7 @@ TOKENS = {
     "all": "all tokens",
     "mean": "mean spatial token",
     "centre": "centre token",
+    "pool": "pooling head",
 }
 
 HOW = (
@@ -110,7 +111,12 @@ HOW = (
             ),
         },
         roles=("masks",),
-        variants={"cls": "from CLS", "spatial": "from spatial tokens", "centre": "from the centre token"},
+        variants={
+            "cls": "from CLS",
+            "spatial": "from spatial tokens",
+            "centre": "from the centre token",
+            "pool": "from the pooling head",
+        },
         floors=(("object_share", "all patches"), ("saliency_disc", "centred disc")),  # IoU of either for the object
     ),
     SINKS,

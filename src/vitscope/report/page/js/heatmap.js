@@ -74,10 +74,8 @@ function heatCell(map, i, j, cell, colours) {
   return parts;
 }
 
-const clip = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
-
 function rowName(map, row, y) {
-  const label = svg("text", { class: "label", x: map.left - 8, y: y + 4, "text-anchor": "end" }, clip(row.name, LONGEST));
+  const label = svg("text", { class: "label", x: map.left - 8, y: y + 4, "text-anchor": "end" }, clip(row.name));
   return row.model === undefined ? label : svg("g", { class: modelClass(row.model), "data-model": row.model }, label);
 }
 

@@ -5,10 +5,10 @@ const { models } = study;
 
 /** Titles short enough for an axis. Of a long one the start is kept, or both ends where another starts the same way. */
 const LONGEST = 21;
-const startOf = (title) => (title.length > LONGEST ? `${title.slice(0, LONGEST - 1)}…` : title);
+const clip = (text, most = LONGEST) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 const briefTitles = models.map(({ title }) => {
-  const alike = models.filter((other) => startOf(other.title) === startOf(title)).length > 1;
-  return title.length > LONGEST && alike ? `${title.slice(0, 9)}…${title.slice(-11)}` : startOf(title);
+  const alike = models.filter((other) => clip(other.title) === clip(title)).length > 1;
+  return title.length > LONGEST && alike ? `${title.slice(0, 9)}…${title.slice(-11)}` : clip(title);
 });
 
 const sameDepth = new Set(models.map((model) => model.depth)).size <= 1;
