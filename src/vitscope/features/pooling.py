@@ -125,14 +125,14 @@ class PooledStatistic(Statistic):
         bad = ~torch.isfinite(largest)
         if bad.any():
             image, layer = bad.nonzero()[0].tolist()
-            raise BadData(
-                f"layer {first + layer + 1} gives NaN or infinite features for {self.batch.ids[image]}: check the weights"
-            )
+            where, whose = first + layer + 1, self.batch.ids[image]
+            raise BadData(f"layer {where} gives NaN or infinite features for {whose}: check the weights")
         if self.dtype == torch.float16 and largest.max() > HALF_LIMIT:
             image, layer = (largest > HALF_LIMIT).nonzero()[0].tolist()
+            where, whose = first + layer + 1, self.batch.ids[image]
             raise VitscopeError(
-                f"features of layer {first + layer + 1} reach {largest.max().item():.3g} for {self.batch.ids[image]}, more "
-                f"than float16 can hold: store them as float32"
+                f"features of layer {where} reach {largest.max().item():.3g} for {whose}, more than float16 can hold: "
+                "store them as float32"
             )
 
     def result(self) -> dict[str, Tensor]:
