@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,21 @@ def test_an_error_on_the_cluster_is_told_in_its_own_words(tmp_path: Path) -> Non
     (broken / "class0" / "000.png").write_text("not an image")
     with pytest.raises(VitscopeError, match="more than 0 images are unusable"):
         run_study(study(broken, tmp_path / "out", engine="ray", skip_limit=0))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_cluster_that_ended_without_a_word_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray notes where the last cluster of a machine was, and asks there for minutes if nobody says that it is gone."""
+    photos = make_photos(tmp_path / "photos", count=12, classes=3)
+    with tempfile.TemporaryDirectory(dir="/tmp") as home:  # sockets have short names
+        (Path(home) / "ray").mkdir()
+        (Path(home) / "ray" / "ray_current_cluster").write_text("127.0.0.1:6399")
+        monkeypatch.setenv("RAY_TMPDIR", home)
+        monkeypatch.delenv("RAY_ADDRESS", raising=False)
+        begun = time.monotonic()
+        run_study(study(photos, tmp_path / "out", engine="ray"))
+        assert time.monotonic() - begun < 120
 
 
 def test_without_ray_the_remedy_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ MEASURES = {
     "similarity_rsa": "RSA",
     "similarity_neighbours": "mutual neighbours",
     "calibrated_cka": "CKA, calibrated (0 is chance)",
-    "calibrated_neighbours": "mutual neighbours, calibrated (0 is chance)",
+    "calibrated_neighbours": "neighbours, calibrated (0 is chance)",
 }
 NOTHING = 255  # the byte of a similarity that there is not; 0 to 254 are similarities from 0 to 1
 
