@@ -22,7 +22,7 @@ from tests.features.made import inside, tiny
 from tests.oracles import published
 from tests.support.real import DATA, REAL, needs_coco, needs_davis, needs_network
 from tests.tasks.conftest import make_davis
-from vitscope.attention.saliency import SOURCES, SaliencyStatistic
+from vitscope.attention.saliency import SaliencyStatistic
 from vitscope.data.batches import SkippedImages
 from vitscope.data.davis import VideoSequence, VideoSet, open_videos
 from vitscope.data.keypoints import KeypointPair, KeypointSet
@@ -145,7 +145,7 @@ def test_saliency(study: Study) -> None:
             expected.append(scores)
             shaken.append([published.saliency(other, masks_of(sample)) or {} for other in moved])
     assert found.n["paper"] == len(expected) > 8
-    for source in SOURCES:
+    for source in ("cls", "spatial", "centre"):
         for merged, ours in ((False, found.heads), (True, found.merged)):
             exact = np.stack([scores[source, merged] for scores in expected])
             others = np.stack([[scores[source, merged] for scores in times] for times in shaken], axis=1)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import make_photos
+from tests.support.releases import since
 from vitscope.cli import main
 from vitscope.commands.init import TEMPLATE
 from vitscope.core.errors import VitscopeError
@@ -117,6 +118,7 @@ def test_every_commented_kind_of_the_template_is_valid(tmp_path: Path) -> None:
     assert set(chosen(study)) == ALL_BY_THEMSELVES
 
 
+@since("pydantic", 2, 11)  # whose schemas have other words for the same
 def test_the_published_schema_is_today_s() -> None:
     assert json.loads((ROOT / "docs" / "study.schema.json").read_text()) == Study.model_json_schema()
 

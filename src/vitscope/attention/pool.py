@@ -36,4 +36,5 @@ class PoolStatistic(Statistic):
 
     def result(self) -> Tensor:
         """The mean map, (1, H, h, w)."""
-        return (self.sum_of("map") / self.count).unflatten(-1, self.layout.grid).unsqueeze(0)
+        found: Tensor = (self.sum_of("map") / self.count).unflatten(-1, self.layout.grid)
+        return found.unsqueeze(0)

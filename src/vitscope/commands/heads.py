@@ -50,8 +50,7 @@ def heads(
         Draw one measure of heads against another, such as attention_distance entropy: a mark for each head.
     maps
         Draw where these sources look on average, a mosaic of all heads for each: cls, all, mean (of the patch tokens),
-        pool (a pooling head), or the patch token at the top, left, centre, right or bottom; with the CLS cell above each
-        map.
+        pool (a pooling head), or the patch token at the top, left, centre, right or bottom; with CLS above each map.
     out
         Folder for figures, and for what is computed.
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -133,9 +133,7 @@ def cluster_tables(found: Clustering, variant: str, n: int, protocol: str) -> li
     tables = []
     for name in SCORES:
         scores: Tensor = getattr(found, name)  # (L, seeds)
-        sides = {"low": scores.amin(1), "high": scores.amax(1)}
-        tables.append(
-            tidy(NOBODY, name, scores.mean(1), axes=("layer",), n=n, variant=variant, protocol=protocol, **sides)
-        )
+        options: dict[str, Any] = {"low": scores.amin(1), "high": scores.amax(1), "variant": variant}
+        tables.append(tidy(NOBODY, name, scores.mean(1), axes=("layer",), n=n, protocol=protocol, **options))
     chance = tidy(NOBODY, "purity_chance", found.chance, axes=("layer",), n=n, variant=variant, protocol=protocol)
     return [*tables, chance]

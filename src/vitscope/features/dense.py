@@ -20,6 +20,7 @@ from torch import Tensor
 
 from vitscope.models.backbone import Backbone
 from vitscope.models.layout import TokenLayout
+from vitscope.models.trace import Watcher
 
 SCALE = 2  # of the network's input, for the shorter side
 AT_ONCE = 8  # tiles in one forward pass
@@ -78,7 +79,7 @@ def tiles(length: int, window: int, protocol: str) -> list[Tile]:
     return [Tile(start, first, last) for start, first, last in zip(starts, [0, *ends[:-1]], ends, strict=True)]
 
 
-class _Placer:
+class _Placer(Watcher):
     """Lays the tokens of a few tiles on the grid of the whole picture, layer by layer as they stream by."""
 
     wants = frozenset({"tokens"})
@@ -94,14 +95,6 @@ class _Placer:
                 row.first - row.start : row.last - row.start, column.first - column.start : column.last - column.start
             ]
             self.whole[layer, row.first : row.last, column.first : column.last] = part
-
-    def attention(self, layer: int, probs: Tensor) -> None: ...
-
-    def norms(self, layer: int, part: str, x: Tensor) -> None: ...
-
-    def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None: ...
-
-    def writes(self, layer: int, mixed: Tensor, weight: Tensor) -> None: ...
 
 
 def whole_features(backbone: Backbone, picture: Image.Image, *, dtype: torch.dtype = torch.float32) -> Tensor:

@@ -17,6 +17,7 @@ from torch import Tensor
 from vitscope.data.decode import decode_image
 from vitscope.models.backbone import Backbone
 from vitscope.models.layout import TokenLayout
+from vitscope.models.trace import Watcher
 
 
 class Stopped(Exception):
@@ -32,7 +33,7 @@ class Kept:
     layout: TokenLayout
 
 
-class Keeper:
+class Keeper(Watcher):
     """Keeps what it sees of a single image; between two blocks it asks whether to stop."""
 
     wants = frozenset({"attention", "tokens"})
@@ -48,12 +49,6 @@ class Keeper:
 
     def tokens(self, layer: int, x: Tensor) -> None:
         self.seen["tokens"].append(x[0].float().cpu())
-
-    def norms(self, layer: int, part: str, x: Tensor) -> None: ...
-
-    def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None: ...
-
-    def writes(self, layer: int, mixed: Tensor, weight: Tensor) -> None: ...
 
 
 def trace_image(

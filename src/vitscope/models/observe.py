@@ -14,26 +14,15 @@ from vitscope.data.batches import SkippedImages, batches
 from vitscope.data.preprocessing import in_geometry
 from vitscope.data.samples import SampleList
 from vitscope.models.backbone import Backbone
+from vitscope.models.trace import Watcher
 
 
-class Onlooker:
+class Onlooker(Watcher):
     """Watches attention and makes nothing of it: that keeps fused kernels, which round differently, out of the pass."""
 
     wants = frozenset({"attention"})
 
-    def attention(self, layer: int, probs: Tensor) -> None: ...
-
     def sweep(self, layer: int, probs: Tensor, scores: Tensor | None) -> None: ...
-
-    def tokens(self, layer: int, x: Tensor) -> None: ...
-
-    def norms(self, layer: int, part: str, x: Tensor) -> None: ...
-
-    def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None: ...
-
-    def writes(self, layer: int, mixed: Tensor, weight: Tensor) -> None: ...
-
-    def pool(self, layer: int, probs: Tensor, x: Tensor) -> None: ...
 
 
 def observe(

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from vitscope.core.errors import UnsupportedModel
 from vitscope.models.layout import TokenLayout
-from vitscope.models.trace import attention_module, check_observable, pools_by_attention, trace
+from vitscope.models.trace import Watcher, attention_module, check_observable, pools_by_attention, trace
 
 SIGNALS = ("norms", "branches", "writes")  # what a network may show beside attention and tokens
 
@@ -83,20 +83,8 @@ def visible_signals(module: nn.Module, layout: TokenLayout, size: tuple[int, int
     return (*shown, "pool") if pools_by_attention(module) else shown
 
 
-class _Blind:
+class _Blind(Watcher):
     """An observer that wants signals and looks at none."""
 
     def __init__(self, wants: frozenset[str]) -> None:
         self.wants = wants
-
-    def attention(self, layer: int, probs: Tensor) -> None: ...
-
-    def tokens(self, layer: int, x: Tensor) -> None: ...
-
-    def norms(self, layer: int, part: str, x: Tensor) -> None: ...
-
-    def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None: ...
-
-    def writes(self, layer: int, mixed: Tensor, weight: Tensor) -> None: ...
-
-    def pool(self, layer: int, probs: Tensor, x: Tensor) -> None: ...

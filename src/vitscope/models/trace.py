@@ -50,6 +50,24 @@ class Observer(Protocol):
         (B, H, N), and what it makes of the image, (B, D). Other networks have nothing to show."""
 
 
+class Watcher:
+    """An observer that looks at nothing: the base of those that look at little."""
+
+    wants: frozenset[str] = frozenset()
+
+    def attention(self, layer: int, probs: Tensor) -> None: ...
+
+    def tokens(self, layer: int, x: Tensor) -> None: ...
+
+    def norms(self, layer: int, part: str, x: Tensor) -> None: ...
+
+    def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None: ...
+
+    def writes(self, layer: int, mixed: Tensor, weight: Tensor) -> None: ...
+
+    def pool(self, layer: int, probs: Tensor, x: Tensor) -> None: ...
+
+
 @runtime_checkable
 class Sweeper(Protocol):
     """An observer of attention that keeps nothing of what it is shown, and wants it early."""

@@ -195,8 +195,8 @@ def place_legend(axes: Axes, styles: list[ModelStyle]) -> None:
     """A legend to the right of the axes, in as many columns as it needs; below a narrow figure."""
     handles = [Line2D([], [], **style.curve()) for style in styles]
     if (wanted := wanted_width()) is not None:
-        figure = axes.get_figure(root=True)
-        assert figure is not None
+        figure = axes.figure
+        assert isinstance(figure, Figure)
         columns = max(1, int(wanted / (0.42 + 0.062 * max(len(style.title) for style in styles))))
         figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0.0, -0.3 / figure.get_figheight()),
                       ncols=columns, fontsize=8, handlelength=2.2, columnspacing=1.2)  # fmt: skip

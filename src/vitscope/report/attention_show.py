@@ -17,12 +17,13 @@ from vitscope.core.files import file_names
 from vitscope.data.decode import BadImage, decode_image
 from vitscope.models.backbone import Backbone
 from vitscope.models.spec import Spec
+from vitscope.models.trace import Watcher
 from vitscope.report.style import FAINT, HEAT, INK, save_figure, sized, styled
 
 ROWS, COLUMNS = 6, 12  # at most so many layers and heads in one figure
 
 
-class PictureMaps:
+class PictureMaps(Watcher):
     """Keeps the attention of a single image: each head's map, the mean over heads, and the rollout."""
 
     wants = frozenset({"attention"})
@@ -37,14 +38,6 @@ class PictureMaps:
         row = probs[0, :, 0, prefix:] if self.layout.has_cls else probs[0, :, prefix:, prefix:].mean(1)
         self.heads.append(row.float().cpu())
         self._means.append(probs[0].float().mean(0).cpu())
-
-    def tokens(self, layer: int, x: Tensor) -> None: ...
-
-    def norms(self, layer: int, part: str, x: Tensor) -> None: ...
-
-    def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None: ...
-
-    def writes(self, layer: int, mixed: Tensor, weight: Tensor) -> None: ...
 
     def rollouts(self) -> Tensor:
         """(L, N)."""

@@ -18,6 +18,7 @@ from vitscope.data.preprocessing import covering
 from vitscope.features.pictures import likeness, pca_colours
 from vitscope.models.backbone import Backbone
 from vitscope.models.spec import Spec
+from vitscope.models.trace import Watcher
 from vitscope.report.feature_pictures import (
     images_mosaic,
     likeness_figure,
@@ -28,7 +29,7 @@ from vitscope.report.feature_pictures import (
 from vitscope.report.style import save_figure, styled
 
 
-class PhotoTokens:
+class PhotoTokens(Watcher):
     """Keeps the patch tokens of every layer, and where each patch of the first image looks."""
 
     wants = frozenset({"tokens", "attention"})
@@ -43,12 +44,6 @@ class PhotoTokens:
 
     def attention(self, layer: int, probs: Tensor) -> None:
         self.looks.append(probs[0, :, self.prefix :, self.prefix :].float().cpu())
-
-    def norms(self, layer: int, part: str, x: Tensor) -> None: ...
-
-    def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None: ...
-
-    def writes(self, layer: int, mixed: Tensor, weight: Tensor) -> None: ...
 
 
 @dataclass(frozen=True)

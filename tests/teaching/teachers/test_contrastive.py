@@ -8,8 +8,8 @@ import pytest
 import torch
 from timm.models.vision_transformer import VisionTransformer
 from torch.nn import functional as F
-from transformers.models.clip.modeling_clip import image_text_contrastive_loss
 
+from tests.support.releases import since
 from vitscope.teaching.schedule import Schedule
 from vitscope.teaching.teachers.base import Lesson
 from vitscope.teaching.teachers.clip import END, PAD, UNKNOWN, Clip, TextEncoder, Vocabulary
@@ -61,7 +61,10 @@ def test_moco_momentum_encoder_gets_no_gradient_and_follows(vit: VisionTransform
     torch.testing.assert_close(teacher.momentum_vit.get_parameter("blocks.0.attn.qkv.weight"), before + 0.25)
 
 
+@since("transformers", 5)
 def test_clip_contrast_equals_transformers() -> None:
+    from transformers.models.clip.modeling_clip import image_text_contrastive_loss
+
     image, text = F.normalize(torch.randn(6, 8)), F.normalize(torch.randn(6, 8))
     scale = torch.tensor(9.0)
     loss, accuracy = clip_contrast(image, text, scale)
