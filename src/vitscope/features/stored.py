@@ -70,7 +70,8 @@ class PooledFeatures:
     def pool(self) -> StoredLayer | None:
         """What a pooling head made of the last layer, where the network has one."""
         name = f"row/pool/{self.depth - 1}"
-        return StoredLayer(self.shards, self._counts, name) if self.shards and name in self.shards[0] else None
+        there = bool(self.shards) and all(name in shard for shard in self.shards)
+        return StoredLayer(self.shards, self._counts, name) if there else None
 
     @property
     def _counts(self) -> list[int]:
