@@ -18,6 +18,7 @@ from tests.features.made import inside, study, tiny, write_images, write_masks
 from tests.features.test_cka import plain_cka, plain_hsic
 from vitscope.api import StudyResults
 from vitscope.core.errors import BadData, VitscopeError
+from vitscope.core.observer import Observer
 from vitscope.core.results import Results
 from vitscope.data import openers
 from vitscope.data.folders import open_images
@@ -26,7 +27,6 @@ from vitscope.features.clustering import cluster_layers
 from vitscope.features.pooling import PooledStatistic
 from vitscope.models.backbone import Backbone
 from vitscope.models.observe import observe
-from vitscope.models.trace import Observer
 
 
 @pytest.fixture(scope="module")

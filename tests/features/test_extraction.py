@@ -23,13 +23,13 @@ from tests.features.made import inside, tiny, write_images
 from vitscope.api import StudyResults
 from vitscope.core.errors import BadData, VitscopeError
 from vitscope.core.files import Damaged, only_run
+from vitscope.core.observer import Observer
 from vitscope.data import openers
 from vitscope.data.folders import open_images
 from vitscope.features.extraction import Extraction, load_features
 from vitscope.features.pooling import PooledStatistic
 from vitscope.models.backbone import Backbone
 from vitscope.models.observe import observe
-from vitscope.models.trace import Observer
 from vitscope.pipeline.exports import export_features
 
 PROCESSES = get_context("forkserver")  # libraries are imported once, and no thread of this process is copied

@@ -15,6 +15,7 @@ from torch import Tensor
 import vitscope
 from tests.models.checkpoints.conftest import clip_image_tower
 from vitscope.core.errors import MissingWeights, UnsupportedModel, VitscopeError
+from vitscope.core.observer import Observer
 from vitscope.data.preprocessing import HALF, IMAGENET
 from vitscope.models.card import read_card
 from vitscope.models.catalogue import CATALOGUE
@@ -64,7 +65,7 @@ def test_a_tag_brings_its_preprocessing() -> None:
     assert load_model("random:vit_small_patch16_224.augreg_in1k", size=64).preprocessing.mean == HALF[0]
 
 
-class Attention:
+class Attention(Observer):
     wants = frozenset({"attention", "tokens"})
 
     def __init__(self) -> None:
@@ -76,10 +77,6 @@ class Attention:
 
     def tokens(self, layer: int, x: Tensor) -> None:
         self.features.append(x)
-
-    def norms(self, layer: int, part: str, x: Tensor) -> None: ...
-
-    def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None: ...
 
 
 @pytest.mark.parametrize(("kind", "axis"), [("noise", 3), ("noise-paper", 2)])

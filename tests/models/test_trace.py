@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from vitscope.core.errors import UnsupportedModel
+from vitscope.core.observer import Observer
 from vitscope.data.preprocessing import Preprocessing
 from vitscope.models import watched_attention
 from vitscope.models.backbone import Backbone
@@ -18,7 +19,7 @@ from vitscope.models.layout import Grid, TokenLayout
 from vitscope.models.trace import SIGNALS, attention_module, trace
 
 
-class Recorder:
+class Recorder(Observer):
     """Keeps everything it is shown."""
 
     def __init__(self, *wants: str) -> None:

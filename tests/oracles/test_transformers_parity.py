@@ -24,6 +24,7 @@ import transformers
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from vitscope.core.observer import Observer
 from vitscope.models.checkpoints import load_checkpoint
 from vitscope.models.shape import layout_of
 from vitscope.models.trace import trace
@@ -352,7 +353,7 @@ CASES = [
 ]
 
 
-class Recorder:
+class Recorder(Observer):
     """Keeps what the trace shows."""
 
     wants = frozenset({"attention", "tokens", "pool"})

@@ -12,6 +12,7 @@ from torch import Tensor
 from tests.teaching.tiny import ROTARY as OPTIONS
 from tests.teaching.tiny import ROTARY_ARCH as ARCH
 from tests.teaching.tiny import squares
+from vitscope.core.observer import Observer
 from vitscope.data.preprocessing import Preprocessing
 from vitscope.models.backbone import Backbone
 from vitscope.teaching.teachers.base import Lesson
@@ -98,7 +99,7 @@ def test_every_teacher_teaches_it(key: Any) -> None:
 def test_its_attention_is_observed_and_layers_are_what_the_trace_sees(rotary: Any) -> None:
     backbone = Backbone("rotary", rotary, Preprocessing((16, 16), (0.5,) * 3, (0.5,) * 3, "bicubic"))
 
-    class Eyes:
+    class Eyes(Observer):
         wants = frozenset({"attention", "tokens", "norms", "branches"})
 
         def __init__(self) -> None:
@@ -110,9 +111,6 @@ def test_its_attention_is_observed_and_layers_are_what_the_trace_sees(rotary: An
 
         def tokens(self, layer: int, x: Tensor) -> None:
             self.outputs.append(x)
-
-        def norms(self, layer: Any, part: Any, x: Any) -> None: ...
-        def branches(self, layer: Any, part: Any, skip: Any, branch: Any) -> None: ...
 
     eyes, images = Eyes(), torch.randint(256, (3, 3, 16, 16), dtype=torch.uint8)
     backbone.trace(images, [eyes])

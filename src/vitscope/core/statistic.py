@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from vitscope.core.device import accumulation_dtype
+from vitscope.core.observer import Observer
 
 if TYPE_CHECKING:
     from vitscope.data.batches import Batch
@@ -69,11 +70,10 @@ class Positions:
         return self._marks[numbers.where(known, 0)] & known if len(self._marks) else torch.zeros_like(known)
 
 
-class Statistic(ABC):
+class Statistic(Observer, ABC):
     """An observer of traces with a mergeable state. Subclasses fill sums and rows between `begin` and `end`."""
 
     name: ClassVar[str]
-    wants: ClassVar[frozenset[str]]
     needs_annotations: ClassVar[bool] = False
 
     def __init__(self) -> None:
@@ -104,18 +104,6 @@ class Statistic(ABC):
     def batch(self) -> Batch:
         assert self._batch is not None, "a statistic must be told of a batch before it sees its trace"
         return self._batch
-
-    def attention(self, layer: int, probs: Tensor) -> None: ...
-
-    def tokens(self, layer: int, x: Tensor) -> None: ...
-
-    def norms(self, layer: int, part: str, x: Tensor) -> None: ...
-
-    def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None: ...
-
-    def writes(self, layer: int, mixed: Tensor, weight: Tensor) -> None: ...
-
-    def pool(self, layer: int, probs: Tensor, x: Tensor) -> None: ...
 
     # -- state -------------------------------------------------------------------------------------------------
 

@@ -18,9 +18,9 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from vitscope.core.observer import Observer
 from vitscope.models.backbone import Backbone
 from vitscope.models.layout import TokenLayout
-from vitscope.models.trace import Watcher
 
 SCALE = 2  # of the network's input, for the shorter side
 AT_ONCE = 8  # tiles in one forward pass
@@ -79,7 +79,7 @@ def tiles(length: int, window: int, protocol: str) -> list[Tile]:
     return [Tile(start, first, last) for start, first, last in zip(starts, [0, *ends[:-1]], ends, strict=True)]
 
 
-class _Placer(Watcher):
+class _Placer(Observer):
     """Lays the tokens of a few tiles on the grid of the whole picture, layer by layer as they stream by."""
 
     wants = frozenset({"tokens"})

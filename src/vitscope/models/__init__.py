@@ -21,6 +21,7 @@ _HOME = {  # imported when it is asked for: a list of names need not wait for ti
 }
 
 if TYPE_CHECKING:
+    from vitscope.core.observer import Observer as Observer
     from vitscope.models.backbone import Backbone as Backbone
     from vitscope.models.layout import Grid as Grid
     from vitscope.models.layout import TokenLayout as TokenLayout
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from vitscope.models.spec import Spec as Spec
     from vitscope.models.spec import load_model as load_model
     from vitscope.models.spec import resolve as resolve
-    from vitscope.models.trace import Observer as Observer
 
 
 def __getattr__(name: str) -> Any:

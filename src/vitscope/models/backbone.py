@@ -12,9 +12,10 @@ from torch import Tensor, nn
 
 from vitscope.core.device import autocast
 from vitscope.core.digest import digest_of_tensors
+from vitscope.core.observer import Observer
 from vitscope.data.preprocessing import Preprocessing
 from vitscope.models.shape import ModelShape, layout_of, shape_of
-from vitscope.models.trace import Observer, attention_module, check_observable, trace
+from vitscope.models.trace import attention_module, check_observable, trace
 
 
 @dataclass

@@ -14,10 +14,10 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from vitscope.core.observer import Observer
 from vitscope.data.decode import decode_image
 from vitscope.models.backbone import Backbone
 from vitscope.models.layout import TokenLayout
-from vitscope.models.trace import Watcher
 
 
 class Stopped(Exception):
@@ -33,7 +33,7 @@ class Kept:
     layout: TokenLayout
 
 
-class Keeper(Watcher):
+class Keeper(Observer):
     """Keeps what it sees of a single image; between two blocks it asks whether to stop."""
 
     wants = frozenset({"attention", "tokens"})

@@ -8,16 +8,16 @@ from torch import Tensor
 
 from vitscope.core.analysis import batch_of
 from vitscope.core.device import batches_together
+from vitscope.core.observer import Observer
 from vitscope.core.progress import Count, nothing
 from vitscope.core.statistic import Statistic
 from vitscope.data.batches import SkippedImages, batches
 from vitscope.data.preprocessing import in_geometry
 from vitscope.data.samples import SampleList
 from vitscope.models.backbone import Backbone
-from vitscope.models.trace import Watcher
 
 
-class Onlooker(Watcher):
+class Onlooker(Observer):
     """Watches attention and makes nothing of it: that keeps fused kernels, which round differently, out of the pass."""
 
     wants = frozenset({"attention"})

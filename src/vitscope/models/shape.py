@@ -9,8 +9,9 @@ import torch
 from torch import nn
 
 from vitscope.core.errors import UnsupportedModel
+from vitscope.core.observer import Observer
 from vitscope.models.layout import TokenLayout
-from vitscope.models.trace import Watcher, attention_module, check_observable, pools_by_attention, trace
+from vitscope.models.trace import attention_module, check_observable, pools_by_attention, trace
 
 SIGNALS = ("norms", "branches", "writes")  # what a network may show beside attention and tokens
 
@@ -83,7 +84,7 @@ def visible_signals(module: nn.Module, layout: TokenLayout, size: tuple[int, int
     return (*shown, "pool") if pools_by_attention(module) else shown
 
 
-class _Blind(Watcher):
+class _Blind(Observer):
     """An observer that wants signals and looks at none."""
 
     def __init__(self, wants: frozenset[str]) -> None:

@@ -10,73 +10,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from vitscope.core.errors import UnsupportedModel
+from vitscope.core.observer import Observer, Sweeper
 from vitscope.models.layout import TokenLayout
 from vitscope.models.watched_attention import WatchedAttention
 
 SIGNALS = frozenset({"attention", "tokens", "norms", "branches", "writes", "pool"})
 PARTS = ("attention", "mlp")
-
-
-class Observer(Protocol):
-    """Sees, never writes. Only the signals in `wants` are called; layers are 0-based."""
-
-    @property
-    def wants(self) -> frozenset[str]: ...
-
-    def attention(self, layer: int, probs: Tensor) -> None:
-        """probs: (B, H, T, T), post-softmax attention from source (axis 2) to destination (axis 3)."""
-
-    def tokens(self, layer: int, x: Tensor) -> None:
-        """x: (B, T, D), the block's output before the final norm."""
-
-    def norms(self, layer: int, part: str, x: Tensor) -> None:
-        """x: (B, T, D) after norm1 (part "attention") or norm2 (part "mlp")."""
-
-    def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None:
-        """What the residual connection carries and what the attention or MLP branch adds, (B, T, D) each."""
-
-    def writes(self, layer: int, mixed: Tensor, weight: Tensor) -> None:
-        """mixed: (B, T, H * d), the outputs of all heads side by side; weight: (D, H * d), which writes them into the
-        residual stream, layer scale included: the sum of all writes is mixed @ weight.T."""
-
-    def pool(self, layer: int, probs: Tensor, x: Tensor) -> None:
-        """Of a network that pools by attention, once: where its query looks among the last layer's spatial tokens,
-        (B, H, N), and what it makes of the image, (B, D). Other networks have nothing to show."""
-
-
-class Watcher:
-    """An observer that looks at nothing: the base of those that look at little."""
-
-    wants: frozenset[str] = frozenset()
-
-    def attention(self, layer: int, probs: Tensor) -> None: ...
-
-    def tokens(self, layer: int, x: Tensor) -> None: ...
-
-    def norms(self, layer: int, part: str, x: Tensor) -> None: ...
-
-    def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None: ...
-
-    def writes(self, layer: int, mixed: Tensor, weight: Tensor) -> None: ...
-
-    def pool(self, layer: int, probs: Tensor, x: Tensor) -> None: ...
-
-
-@runtime_checkable
-class Sweeper(Protocol):
-    """An observer of attention that keeps nothing of what it is shown, and wants it early."""
-
-    def sweep(self, layer: int, probs: Tensor, scores: Tensor | None) -> None:
-        """The next few images' probs (b, H, T, T), while they are in the cache; `attention` follows with all of them.
-
-        scores: their logarithms up to a constant per row, at most 0, where the block has them.
-        """
 
 
 def attention_module(block: nn.Module) -> nn.Module:

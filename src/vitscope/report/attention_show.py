@@ -14,16 +14,16 @@ from torch import Tensor
 from vitscope.attention.rollout import rollout
 from vitscope.core.errors import BadData
 from vitscope.core.files import file_names
+from vitscope.core.observer import Observer
 from vitscope.data.decode import BadImage, decode_image
 from vitscope.models.backbone import Backbone
 from vitscope.models.spec import Spec
-from vitscope.models.trace import Watcher
 from vitscope.report.style import FAINT, HEAT, INK, save_figure, sized, styled
 
 ROWS, COLUMNS = 6, 12  # at most so many layers and heads in one figure
 
 
-class PictureMaps(Watcher):
+class PictureMaps(Observer):
     """Keeps the attention of a single image: each head's map, the mean over heads, and the rollout."""
 
     wants = frozenset({"attention"})

@@ -13,12 +13,12 @@ from torch import Tensor
 
 from vitscope.core.errors import BadData
 from vitscope.core.files import file_names
+from vitscope.core.observer import Observer
 from vitscope.data.decode import BadImage, decode_image
 from vitscope.data.preprocessing import covering
 from vitscope.features.pictures import likeness, pca_colours
 from vitscope.models.backbone import Backbone
 from vitscope.models.spec import Spec
-from vitscope.models.trace import Watcher
 from vitscope.report.feature_pictures import (
     images_mosaic,
     likeness_figure,
@@ -29,7 +29,7 @@ from vitscope.report.feature_pictures import (
 from vitscope.report.style import save_figure, styled
 
 
-class PhotoTokens(Watcher):
+class PhotoTokens(Observer):
     """Keeps the patch tokens of every layer, and where each patch of the first image looks."""
 
     wants = frozenset({"tokens", "attention"})

@@ -19,6 +19,7 @@ from timm.models import eva, vision_transformer
 from torch import Tensor
 
 from vitscope.core.errors import BadCheckpoint
+from vitscope.core.observer import Observer
 from vitscope.models.catalogue import CATALOGUE
 from vitscope.models.checkpoints import load_checkpoint, read_checkpoint
 from vitscope.models.registry import build
@@ -232,7 +233,7 @@ def test_safetensors_whose_length_begins_like_a_pickle(tmp_path: Path, length: i
     assert torch.equal(read_checkpoint(path)["x"], torch.ones(2))
 
 
-class Watch:
+class Watch(Observer):
     wants = frozenset({"attention", "tokens"})
 
     def __init__(self) -> None:
@@ -240,14 +241,6 @@ class Watch:
 
     def attention(self, layer: int, probs: Tensor) -> None:
         self.shapes.append(tuple(probs.shape))
-
-    def tokens(self, layer: int, x: Tensor) -> None: ...
-
-    def norms(self, layer: int, part: str, x: Tensor) -> None: ...
-
-    def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None: ...
-
-    def writes(self, layer: int, mixed: Tensor, weight: Tensor) -> None: ...
 
 
 @pytest.mark.parametrize("name", [name for name, entry in CATALOGUE.items() if entry.group == "modern"])

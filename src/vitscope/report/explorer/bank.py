@@ -10,6 +10,7 @@ from torch import Tensor
 from vitscope.attention.analysis import AllAttention
 from vitscope.attention.saliency import grid_mask
 from vitscope.core.errors import VitscopeError
+from vitscope.core.observer import Observer
 from vitscope.data.batches import Batch, SkippedImages
 from vitscope.data.samples import SampleList
 from vitscope.models.backbone import Backbone
@@ -20,7 +21,7 @@ VOTES = 10  # nearest labelled patches that say what a patch is
 PATCHES, IMAGES = 10, 5  # neighbours that are shown
 
 
-class Bank:
+class Bank(Observer):
     """Watches the images of a gallery and keeps their patch tokens, scaled to length 1, in half precision."""
 
     wants = frozenset({"tokens"})
@@ -54,12 +55,6 @@ class Bank:
         self._summaries[layer].append(unit(summary).half().cpu())
 
     def end(self) -> None: ...
-
-    def attention(self, layer: int, probs: Tensor) -> None: ...
-
-    def norms(self, layer: int, part: str, x: Tensor) -> None: ...
-
-    def branches(self, layer: int, part: str, skip: Tensor, branch: Tensor) -> None: ...
 
     @property
     def complete(self) -> bool:
