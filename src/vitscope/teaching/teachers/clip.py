@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from vitscope.teaching.augment import Augmentation, normalise, to_float
-from vitscope.teaching.config import STRICT, Count, Positive, divides
+from vitscope.teaching.config import STRICT, Count, Positive, UpToAll, divides
 from vitscope.teaching.distributed import joined, rank
 from vitscope.teaching.schedule import Progress
 from vitscope.teaching.teachers.base import Lesson, Logs, Teacher
@@ -44,6 +44,7 @@ class ClipRecipe:
     text_length: Annotated[int, Field(ge=2)] = 32  # tokens read of a caption, the end token included
     vocabulary: Count = 8192  # most frequent words kept
     first_temperature: Positive = 0.07
+    sees: UpToAll = 1.0  # share of an image's patches, as in FLIP (Li et al. 2023); all of them during cool-down
     view: Augmentation = VIEW
 
 
@@ -76,7 +77,7 @@ class Clip(Teacher):
         view = normalise(self.recipe.view(to_float(lesson.images), self.vit.patch_embed.img_size))
         captions = [said[int(torch.randint(len(said), ()))] for said in lesson.captions]
         tokens = self.vocabulary.encode(captions, self.recipe.text_length).to(view.device)
-        image = F.normalize(self.project_image(summary(self.vit, view)), dim=1)  # (B, J)
+        image = F.normalize(self.project_image(summary(self.vit, view, self.seen(self.recipe.sees))), dim=1)  # (B, J)
         text = F.normalize(self.project_text(self.text(tokens)), dim=1)  # (B, J)
         loss, accuracy = contrast(image, text, self.scale.exp())
         return loss, {"accuracy": accuracy, "scale": self.scale.detach().exp()}

@@ -47,7 +47,7 @@ class DinoRecipe:
     final_momentum: Probability = 1.0  # at the end of cool-down; below 1 where that is short, or it stays behind
     koleo: NotNegative = 0.1
     small_crops: Annotated[int, Field(ge=0)] = 4
-    student_sees: UpToAll = 1.0  # share of a large crop's patches; all of them during cool-down, and the teacher always
+    sees: UpToAll = 1.0  # share of a large crop's patches that student and teacher see; all during cool-down
     small_size: UpToAll = 0.5  # edge of the small crops, as a share of the network's input
     large: Augmentation = LARGE
     small: Augmentation = SMALL
@@ -78,14 +78,14 @@ class Dino(Teacher):
         large = [normalise(recipe.large(images, large_size)) for _ in range(2)]
         small = [normalise(recipe.small(images, self.small_size)) for _ in range(recipe.small_crops)]
 
-        seen = 1.0 if self.progress.cooling else recipe.student_sees
+        seen = self.seen(recipe.sees)
         summaries = summary(self.student_vit, torch.cat(large), seen)  # (2 B, D)
         outputs = [self.student_head(summaries)]
         if small:
             outputs.append(self.student_head(summary(self.student_vit, torch.cat(small))))
         students = torch.cat(outputs).view(2 + len(small), len(images), -1)  # (V, B, K)
         with torch.no_grad():
-            outputs = self.teacher_head(summary(self.teacher_vit, torch.cat(large)))  # (2 B, K)
+            outputs = self.teacher_head(summary(self.teacher_vit, torch.cat(large), seen))  # (2 B, K)
             self._seen = outputs.float().mean(0)  # the centre is float32, whatever the network computes in
             teachers = self.describe(outputs).view(2, len(images), -1)
         loss = agreement(teachers, F.log_softmax(students / recipe.student_temperature, dim=2))

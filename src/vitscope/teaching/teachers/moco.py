@@ -33,7 +33,7 @@ class MocoRecipe:
     momentum: Probability = 0.99  # of the momentum encoder; rises to 1 during cool-down
     hidden: Count = 512  # width of the projector's and predictor's hidden layers
     joint: Count = 128  # width of what is compared
-    student_sees: UpToAll = 1.0  # share of a view's patches; all in cool-down, and for the momentum encoder always
+    sees: UpToAll = 1.0  # share of a view's patches that both encoders see; all of them during cool-down
     view: Augmentation = VIEW
 
 
@@ -57,10 +57,10 @@ class Moco(Teacher):
     def loss(self, lesson: Lesson) -> tuple[Tensor, Logs]:
         images, size = to_float(lesson.images), self.vit.patch_embed.img_size
         views = [normalise(self.recipe.view(images, size)) for _ in range(2)]
-        seen = 1.0 if self.progress.cooling else self.recipe.student_sees
+        seen = self.seen(self.recipe.sees)
         queries = [self.predict(self.project(summary(self.vit, view, seen))) for view in views]
         with torch.no_grad():
-            keys = [self.momentum_project(summary(self.momentum_vit, view)) for view in views]
+            keys = [self.momentum_project(summary(self.momentum_vit, view, seen)) for view in views]
         first, accuracy = contrast(queries[0], keys[1], self.recipe.temperature)
         second, _ = contrast(queries[1], keys[0], self.recipe.temperature)
         spread = F.normalize(queries[0].detach(), dim=1).std(0).mean() * self.recipe.joint**0.5

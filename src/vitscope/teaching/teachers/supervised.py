@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from vitscope.teaching.augment import Augmentation, normalise, to_float
-from vitscope.teaching.config import STRICT
+from vitscope.teaching.config import STRICT, UpToAll
 from vitscope.teaching.teachers.base import Lesson, Logs, Teacher
 from vitscope.teaching.vit import ViT, summary
 
@@ -25,6 +25,7 @@ VIEW = Augmentation((0.6, 1.0), colour=0.5, hue=0.5, brightness=0.3, contrast=0.
 @dataclass(frozen=True, config=STRICT)
 class SupervisedRecipe:
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.1  # share of each label that is spread over all classes
+    sees: UpToAll = 1.0  # share of a view's patches; all of them during cool-down
     view: Augmentation = VIEW
 
 
@@ -49,6 +50,6 @@ class Supervised(Teacher):
     def loss(self, lesson: Lesson) -> tuple[Tensor, Logs]:
         assert lesson.labels is not None
         view = normalise(self.recipe.view(to_float(lesson.images), self.vit.patch_embed.img_size))
-        logits = self.classifier(summary(self.vit, view))  # (B, C)
+        logits = self.classifier(summary(self.vit, view, self.seen(self.recipe.sees)))  # (B, C)
         loss = F.cross_entropy(logits, lesson.labels, label_smoothing=self.recipe.smoothing)
         return loss, {"accuracy": (logits.argmax(1) == lesson.labels).float().mean()}
