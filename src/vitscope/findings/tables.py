@@ -80,9 +80,9 @@ def rows(results: Results, measure: str, variant: str | None = None, protocol: s
     if mine.is_empty():
         return mine
     by_dataset = mine.group_by("dataset", maintain_order=True).agg(
-        pl.col("model").n_unique().alias("models"), pl.col("n").max().alias("pictures")
+        pl.col("model").n_unique().alias("models"), pl.col("n").max().alias("images")
     )
-    chosen = by_dataset.sort("models", "pictures", descending=True, maintain_order=True)["dataset"][0]
+    chosen = by_dataset.sort("models", "images", descending=True, maintain_order=True)["dataset"][0]
     return mine.filter(pl.col("dataset") == chosen)
 
 

@@ -156,7 +156,7 @@ def clustering_figure(table: pl.DataFrame, measures: dict[str, str], title: str)
         for axes, panel in row:
             if panel.measure == "purity":
                 _draw_chance(axes, table, panel.variant)
-        for points in ("pictures", "regions"):  # panels about the same points share their scale
+        for points in ("images", "regions"):  # panels about the same points share their scale
             same = [axes for axes, panel in row if _points(panel.variant) == points]
             if same:
                 bottom, top = _reach(same)
@@ -180,7 +180,7 @@ def _count(table: pl.DataFrame, variant: str) -> int:
 
 
 def _points(variant: str) -> str:
-    return "regions" if "regions" in variant else "pictures"
+    return "regions" if "regions" in variant else "images"
 
 
 def _draw_chance(axes: Axes, table: pl.DataFrame, variant: str) -> None:

@@ -25,7 +25,7 @@ def _models(table: pl.DataFrame, seen: dict[str, int]) -> Table:
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="Features", title_justify="left")
     for column in (
         "model",
-        "pictures",
+        "images",
         "best purity (layer)",
         "effective rank, last layer",
         "|skip|/|branch|, attention",

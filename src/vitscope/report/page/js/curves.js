@@ -9,7 +9,7 @@ function curveFigure(figure) {
   const state = { measure: Object.keys(chart.measures)[0] };
   const dimensions = [
     ["variant", "Of", (value) => chart.variants[value] || "all"],
-    ["dataset", "Pictures", shortName],
+    ["dataset", "Images", shortName],
     ["protocol", "Protocol", (value) => value],
   ];
 
@@ -116,7 +116,7 @@ function say(paragraph, about, series) {
 
 function noteOn(series, band, chance, mean) {
   const counts = [...new Set(series.map((one) => one.n))].filter(Boolean);
-  const what = series.some((one) => one.variant.startsWith("regions")) ? "regions" : "pictures";
+  const what = series.some((one) => one.variant.startsWith("regions")) ? "regions" : "images";
   const many = counts.length ? `${counts.map((n) => n.toLocaleString("en")).join(" or ")} ${what}` : "";
   const data = [...new Set(series.map((one) => one.dataset))].map(shortName).join(", ");
   const heads = series.some((one) => one.heads);

@@ -16,7 +16,7 @@ function similarityFigure() {
     const dimensions = [
       ["tokens", "Of", distinct("tokens", (one) => tokens[one.tokens])],
       ["measure", "Measure", distinct("measure", (one) => one.title)],
-      ["dataset", "Pictures", distinct("dataset", (one) => shortName(one.dataset))],
+      ["dataset", "Images", distinct("dataset", (one) => shortName(one.dataset))],
       ["protocol", "Protocol", distinct("protocol", (one) => one.protocol)],
     ];
     find(".pickers", figure).append(
@@ -57,7 +57,7 @@ function similarityFigure() {
     fade(area);
     reading.textContent = pairSentence(matrix);
     find(".note", figure).textContent =
-      `${matrix.n.toLocaleString("en")} pictures of ${shortName(matrix.dataset)}. Unrelated features get their null, told with each value.`;
+      `${matrix.n.toLocaleString("en")} images of ${shortName(matrix.dataset)}. Unrelated features get their null, told with each value.`;
   };
   build();
   takeAway(find("figcaption", figure), {

@@ -47,7 +47,7 @@ function spacesFigure() {
     name: () => `The space that pictures live in, ${Object.fromEntries(PROJECTIONS)[state.projection]}`,
     draw: (stage) => drawSpaces(stage, state.projection),
     rows: () => [
-      ["model", "projection", "picture", "class", "x", "y"],
+      ["model", "projection", "image", "class", "x", "y"],
       ...study.spaces.flatMap((space) =>
         placesOf(space, state.projection).map(([x, y], i) => [
           ...[models[space.model].title, state.projection, i + 1],

@@ -103,10 +103,10 @@ function picturePicker(shown, change) {
   if (model === undefined) return [];
   const thumbs = study.heads[model].examples.pictures.map((place, i) => [
     i,
-    html("img", { src: study.pictures[place], alt: `picture ${i + 1}` }),
+    html("img", { src: study.pictures[place], alt: `image ${i + 1}` }),
   ]);
   const options = [[-1, "mean of all"], ...thumbs];
-  return [picker("Picture", options, change, options.length)];
+  return [picker("Image", options, change, options.length)];
 }
 
 const decoded = new Map();
