@@ -17,6 +17,7 @@ from tests.pipeline.studies import NAMES, children, describe, gone, logged, star
 from vitscope.api import load_results, run_study
 from vitscope.core.errors import VitscopeError
 from vitscope.pipeline.engines import Local
+from vitscope.pipeline.engines.local import _terminated_later
 from vitscope.pipeline.store import Store
 from vitscope.pipeline.study import Study
 
@@ -137,6 +138,19 @@ def test_nobody_outlives_a_killed_study(photos: Path, calm: Path, tmp_path: Path
     results = run_study(study)
     assert all(part.complete for part in results.coverage)
     assert written(study.out) == written(calm)
+
+
+def test_sigterm_waits_until_a_process_is_begun() -> None:
+    """Or it would be left without what it is for, and complain aloud."""
+    came: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
+    try:
+        with _terminated_later():
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert came == []
+        assert came == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @pytest.mark.parametrize("processes", [1, 2])

@@ -10,15 +10,15 @@ import multiprocessing
 import os
 import signal
 import traceback
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from threading import Thread
+from threading import Thread, current_thread, main_thread
 
 import torch
 from threadpoolctl import threadpool_limits
@@ -97,7 +97,8 @@ class Processes:
         resource_tracker.ensure_running()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            process.start()
+            with _terminated_later():
+                process.start()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         there.close()
@@ -145,6 +146,25 @@ class Processes:
     def end(self) -> None:
         for number in list(self.members):
             self._stop(number)
+
+
+@contextmanager
+def _terminated_later() -> Iterator[None]:
+    """SIGTERM waits: a process that was begun and never told what it is for would complain aloud.
+
+    It is not blocked, since the new process would inherit that, and end no more when it is asked to.
+    """
+    if current_thread() is not main_thread():  # where no signal arrives
+        yield
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        if came:
+            os.kill(os.getpid(), signal.SIGTERM)
 
 
 # -- in the processes -----------------------------------------------------------------------------------------------
