@@ -46,7 +46,7 @@ class Course:
     """How one network of the zoo is taught."""
 
     images: int  # seen on the plateau before the network is done
-    cooldown: float = 0.25  # seen after it while the learning rate falls, as a share of those
+    cooldown: float = 0.2  # seen after it while the learning rate falls, as a share of those
     batch: int = 32
     changes: dict[str, Any] = field(default_factory=dict)  # of the teacher's recipe
     teacher: str = ""  # whose course it is; the network's own name if not given
@@ -66,8 +66,9 @@ class Course:
 # stood at .20 k-NN on UNC from 64k images on; without, all else equal, it was there at 26k and went on.
 LARGE_CROPS_ONLY = {"small_crops": 0, "momentum": 0.98, "final_momentum": 0.99}
 
-# Where an image is summed up, half of its patches will do until cool-down, at less than half the cost (FLIP, Li et al.
-# 2023). With positions that rotate, heads lose nothing by it: MAE's local ones come about in a quarter of the patches.
+# Where an image is summed up, half of its patches will do, at less than half the cost (FLIP, Li et al. 2023); all of
+# them are shown in the second half of cool-down. With positions that rotate, heads lose nothing by it: MAE's local ones
+# come about in a quarter of the patches.
 HALF = {"sees": 0.5}
 
 # The smaller the decoder, the more the encoder has to do. PCK and part purity of one seed, before cool-down: two blocks
@@ -77,12 +78,12 @@ SMALL_DECODER = {"decoder_depth": 1, "decoder_width": 32}
 
 # With labels k-NN on UNC is .93 after 64,000 images, when captions have reached .48 and contrast .29: labels need less.
 COURSES: dict[str, Course] = {
-    "fs": Course(128_000, 0.2, changes=HALF),
-    "clip": Course(128_000, 0.2, batch=64, changes=HALF),
-    "dino": Course(128_000, 0.2, changes=LARGE_CROPS_ONLY | HALF),
-    "moco": Course(128_000, 0.2, batch=64, changes=HALF),
-    "mae": Course(384_000, changes=SMALL_DECODER),
-    "beit": Course(96_000),
+    "fs": Course(96_000, changes=HALF),
+    "clip": Course(128_000, batch=64, changes=HALF),
+    "dino": Course(128_000, changes=LARGE_CROPS_ONLY | HALF),
+    "moco": Course(128_000, batch=64, changes=HALF),
+    "mae": Course(320_000, changes=SMALL_DECODER),
+    "beit": Course(80_000),
 }
 
 

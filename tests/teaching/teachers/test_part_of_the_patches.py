@@ -1,4 +1,4 @@
-"""Teachers that sum an image up show a share of its patches until cool-down, and all of them from then on."""
+"""Teachers that sum an image up show a share of its patches until cool-down is half over, then all of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATCHES = 16
 
 
 @pytest.mark.parametrize("key", ["fs", "clip", "dino", "moco"])
-def test_every_network_sees_a_share_of_the_patches_until_cool_down(key: Any) -> None:
+def test_every_network_sees_a_share_of_the_patches_until_it_is_half_cooled(key: Any) -> None:
     images = squares(8)
     recipe = recipe_for(key, {**SMALL.get(key, {}), **({"small_crops": 0} if key == "dino" else {}), "sees": 0.5})
     teacher = create_teacher(key, ARCH, OPTIONS, images, seed=0, recipe=recipe)
@@ -33,8 +33,8 @@ def test_every_network_sees_a_share_of_the_patches_until_cool_down(key: Any) -> 
     assert len(networks) == (2 if key in ("dino", "moco") else 1)
     for network in networks:
         network.blocks[0].register_forward_pre_hook(note)
-    schedule = Schedule(warmup=0, total=10, cooldown=5)
-    for step, expected in ((4, PATCHES // 2 + 1), (6, PATCHES + 1)):
+    schedule = Schedule(warmup=0, total=10, cooldown=4)
+    for step, expected in ((5, PATCHES // 2 + 1), (7, PATCHES // 2 + 1), (8, PATCHES + 1)):
         lengths.clear()
         teacher.progress = schedule.at(step)
         teacher.loss(lesson)

@@ -68,8 +68,8 @@ class Teacher(nn.Module):
         """Called after each step of the optimiser: momentum networks, centres, bounds."""
 
     def seen(self, share: float) -> float:
-        """The share of patches that a network sees now, if it sees `share` of them until cool-down."""
-        return 1.0 if self.progress.cooling else share
+        """The share of patches that a network sees now: `share` of them until it is half cooled, then all."""
+        return 1.0 if self.progress.cooling >= 0.5 else share
 
     def edges(self) -> list[nn.Module]:
         """Layers whose matrices are not hidden: classifiers and embeddings, which AdamW teaches instead of Muon."""

@@ -44,7 +44,7 @@ class ClipRecipe:
     text_length: Annotated[int, Field(ge=2)] = 32  # tokens read of a caption, the end token included
     vocabulary: Count = 8192  # most frequent words kept
     first_temperature: Positive = 0.07
-    sees: UpToAll = 1.0  # share of an image's patches, as in FLIP (Li et al. 2023); all of them during cool-down
+    sees: UpToAll = 1.0  # share of an image's patches, as in FLIP (Li et al. 2023); all when half cooled
     view: Augmentation = VIEW
 
 

@@ -47,7 +47,7 @@ class DinoRecipe:
     final_momentum: Probability = 1.0  # at the end of cool-down; below 1 where that is short, or it stays behind
     koleo: NotNegative = 0.1
     small_crops: Annotated[int, Field(ge=0)] = 4
-    sees: UpToAll = 1.0  # share of a large crop's patches that student and teacher see; all during cool-down
+    sees: UpToAll = 1.0  # share of a large crop's patches that student and teacher see; all when half cooled
     small_size: UpToAll = 0.5  # edge of the small crops, as a share of the network's input
     large: Augmentation = LARGE
     small: Augmentation = SMALL

@@ -33,7 +33,7 @@ class MocoRecipe:
     momentum: Probability = 0.99  # of the momentum encoder; rises to 1 during cool-down
     hidden: Count = 512  # width of the projector's and predictor's hidden layers
     joint: Count = 128  # width of what is compared
-    sees: UpToAll = 1.0  # share of a view's patches that both encoders see; all of them during cool-down
+    sees: UpToAll = 1.0  # share of a view's patches that both encoders see; all when half cooled
     view: Augmentation = VIEW
 
 

@@ -25,7 +25,7 @@ VIEW = Augmentation((0.6, 1.0), colour=0.5, hue=0.5, brightness=0.3, contrast=0.
 @dataclass(frozen=True, config=STRICT)
 class SupervisedRecipe:
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.1  # share of each label that is spread over all classes
-    sees: UpToAll = 1.0  # share of a view's patches; all of them during cool-down
+    sees: UpToAll = 1.0  # share of a view's patches; all when half cooled
     view: Augmentation = VIEW
 
 
