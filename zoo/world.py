@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -51,11 +54,13 @@ def render_into(pixels: Path, said: Path, world: World, split: str, count: int, 
 
     def write(to: Path) -> None:
         array = open_memmap(to, "w+", np.uint8, (count, 3, size, size))
-        for start in range(0, count, PIECE):
-            piece = shelf(world, split, range(start, min(count, start + PIECE)), size=size)
-            array[start : start + len(piece.images)] = piece.images.transpose(0, 3, 1, 2)
-            labels.extend(piece.labels.tolist())
-            captions.extend(piece.captions)
+        starts = range(0, count, PIECE)
+        pieces = [range(start, min(count, start + PIECE)) for start in starts]
+        with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+            for start, piece in zip(starts, pool.map(partial(shelf, world, split, size=size), pieces), strict=True):
+                array[start : start + len(piece.images)] = piece.images.transpose(0, 3, 1, 2)
+                labels.extend(piece.labels.tolist())
+                captions.extend(piece.captions)
         array.flush()
 
     write_atomically(pixels, write)

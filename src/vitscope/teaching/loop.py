@@ -14,7 +14,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from vitscope.core.device import autocast, compute_dtype
+from vitscope.core.device import autocast, compute_dtype, keep_freed_memory
 from vitscope.core.errors import VitscopeError
 from vitscope.core.files import write_atomically
 from vitscope.teaching.checkpoint import DAMAGED, damaged, load_checkpoint, save_checkpoint
@@ -126,6 +126,7 @@ class Run:
 
     def train(self, stop: Callable[[], bool] | None = None) -> None:
         """Train to the end of the schedule, or until `stop` says so; a checkpoint is left in either case."""
+        keep_freed_memory()
         lessons = self.lessons()
         began, saved = time.process_time() - self.cpu_seconds, time.monotonic()
         while self.schedule.total is None or self.step < self.schedule.total:
