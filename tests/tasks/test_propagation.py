@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 from torch.nn import functional as F
 
@@ -57,6 +58,23 @@ def test_a_neighbour_counts_by_its_cosine() -> None:
     found = propagate(target, contexts, labels, radius=0, neighbours=5, temperature=0.1)
     share = torch.tensor([1.0, 0.6]).div(0.1).softmax(0)  # e^10 against e^6
     torch.testing.assert_close(found[0, 0], share)
+
+
+@pytest.mark.parametrize(("h", "w", "contexts"), [(5, 7, 1), (19, 23, 3), (20, 36, 8)])
+def test_it_is_what_a_whole_frame_at_once_gives(h: int, w: int, contexts: int) -> None:
+    """In float64, every token of every context: no blocks, no windows, no folds."""
+    generator = torch.Generator().manual_seed(h)
+    frames = [normalised(torch.randn(h, w, 8, generator=generator)) for _ in range(contexts + 1)]
+    labels = [torch.rand(h, w, 3, generator=generator).softmax(-1) for _ in range(contexts)]
+    found = propagate(frames[-1], frames[:-1], labels, radius=4, neighbours=5, temperature=0.1)
+    place = torch.stack(torch.meshgrid(torch.arange(h), torch.arange(w), indexing="ij"), -1).view(-1, 2)
+    near = ((place[:, None] - place).abs() <= 4).all(-1).repeat(1, contexts)
+    everything = torch.stack(frames[:-1]).view(-1, 8).double()
+    cosine = (frames[-1].view(-1, 8).double() @ everything.T).where(near, torch.tensor(-torch.inf).double())
+    values, indices = cosine.sort(dim=1, descending=True)
+    weights = (values[:, :5] / 0.1).softmax(1)
+    votes = torch.stack(labels).view(-1, 3).double()[indices[:, :5]]
+    torch.testing.assert_close(found.view(-1, 3).double(), (weights[..., None] * votes).sum(1), rtol=1e-5, atol=1e-6)
 
 
 def test_every_layer_is_as_if_it_were_alone() -> None:
