@@ -67,8 +67,8 @@ class Course:
 LARGE_CROPS_ONLY = {"small_crops": 0, "momentum": 0.98, "final_momentum": 0.99}
 
 # Where an image is summed up, a part of its patches will do, at a part of the cost (FLIP, Li et al. 2023); all of them
-# are shown at the end of cool-down. With positions that rotate, heads lose nothing by it: MAE's local ones come about in
-# a quarter of the patches. A third are as many as an image of 8 x 8 patches has in all.
+# are shown at the end of cool-down. With positions that rotate, heads lose nothing by it: MAE's local ones come about
+# in a quarter of the patches. A third are as many as an image of 8 x 8 patches has in all.
 HALF, THIRD = {"sees": 0.5}, {"sees": 1 / 3}
 
 # The smaller the decoder, the more the encoder has to do. PCK and part purity of one seed, before cool-down: two blocks
@@ -78,12 +78,12 @@ SMALL_DECODER = {"decoder_depth": 1, "decoder_width": 32}
 
 # With labels k-NN on UNC is .93 after 64,000 images, when captions have reached .48 and contrast .29: labels need less.
 COURSES: dict[str, Course] = {
-    "fs": Course(64_000, changes=HALF),
-    "clip": Course(128_000, batch=64, changes=THIRD),
-    "dino": Course(112_000, changes=LARGE_CROPS_ONLY | THIRD),
-    "moco": Course(112_000, batch=64, changes=THIRD),
-    "mae": Course(128_000, changes=SMALL_DECODER),
-    "beit": Course(40_000),
+    "fs": Course(96_000, changes=HALF),
+    "clip": Course(256_000, batch=64, changes=THIRD),
+    "dino": Course(176_000, changes=LARGE_CROPS_ONLY | THIRD),
+    "moco": Course(192_000, batch=64, changes=THIRD),
+    "mae": Course(224_000, changes=SMALL_DECODER),
+    "beit": Course(80_000),
 }
 
 

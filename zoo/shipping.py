@@ -63,6 +63,7 @@ def ship(
             options=courses.OPTIONS,
             teaching=courses.COURSES[key].teacher or key,
             provenance=provenance(key, run),
+            taught_on={"dataset": "the menagerie", "labels": run.teacher.needs == "labels"},
             half=half,
         )
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.features.made import write_images
-from vitscope.cli import COMMANDS, main
+from vitscope.cli import COMMANDS, main, make_app
 from vitscope.core import progress
 from vitscope.core.say import set_level
 
@@ -208,3 +208,14 @@ def test_figures_of_earlier_results_do_not_stay_among_those_of_later_ones(tmp_pa
     assert first >= second
     (tmp_path / DRAWN).write_text('["../../etc/passwd", 7]')  # somebody else's: nothing outside is touched
     assert {path.name for path in draw_figures(only, tmp_path)} == second
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_help_has_words_for_every_option(name: str) -> None:
+    command = make_app(name)[name]
+    silent = [
+        argument.name
+        for argument in command.assemble_argument_collection(parse_docstring=True)
+        if argument.show and not argument.parameter.help
+    ]
+    assert not silent

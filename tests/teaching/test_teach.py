@@ -11,7 +11,9 @@ import pytest
 import torch
 from PIL import Image
 from safetensors.torch import load_file
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from tests.data.test_shards import pack
 from tests.teaching.tiny import ARCH, OPTIONS, squares
 from vitscope.core.errors import BadCheckpoint, BadData, VitscopeError
 from vitscope.models import load_model
@@ -119,3 +121,48 @@ def test_cards_survive_strange_names_and_nested_tables() -> None:
         "table": {"x": 1, "inner": {"y": ["z"]}, "empty": {}},
     }
     assert tomllib.loads(as_toml(document)) == document
+
+
+def test_tensorboard_is_told_each_point_once_although_the_run_was_stopped(folder: Path, tmp_path: Path) -> None:
+    """Read back by TensorBoard itself."""
+    out = tmp_path / "run"
+    teach("fs", folder, ARCH, out, epochs=2, stop_after=0.0, **SMALL)
+    teach("fs", folder, ARCH, out, epochs=2, looks=1, **SMALL)
+    told = EventAccumulator(str(out / "tensorboard")).Reload()
+    points = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    assert [event.step for event in told.Scalars("loss")] == [point["step"] for point in points]
+    assert [event.value for event in told.Scalars("loss")] == pytest.approx([point["loss"] for point in points])
+    assert told.Scalars("knn/held_out/cls")[-1].value == pytest.approx(max(points[-1]["knn"]["held_out"]["cls"]))
+
+
+def test_weights_and_biases_must_be_there_to_be_told(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "wandb", None)  # as where it is not installed
+    with pytest.raises(VitscopeError, match="pip install wandb"):
+        teach("fs", folder, ARCH, tmp_path / "run", epochs=1, wandb="beasts", **SMALL)
+    assert not (tmp_path / "run" / "model.toml").exists()
+
+
+def test_shards_teach_what_a_folder_teaches(folder: Path, tmp_path: Path) -> None:
+    """The same images in the same order: the same weights to the last bit. With classes they teach labels too."""
+    images = {f"{i:02}": path for i, path in enumerate(sorted(folder.rglob("*.png")))}
+    (tmp_path / "flat").mkdir()
+    for name, path in images.items():
+        (tmp_path / "flat" / f"{name}.png").write_bytes(path.read_bytes())
+    for shard in (0, 1):
+        mine = [name for name in images if int(name) // 20 == shard]
+        pixels = {f"{name}.png": images[name].read_bytes() for name in mine}
+        classes = {f"{name}.cls": images[name].parent.name[-1].encode() for name in mine}
+        pack(tmp_path / "shards" / f"{shard}.tar", pixels)
+        pack(tmp_path / "classes" / f"{shard}.tar", dict(sorted({**pixels, **classes}.items())))
+    taught = [
+        load_file(
+            teach("mae", tmp_path / name, ARCH, tmp_path / f"run {name}", epochs=1, **SMALL).with_suffix(".safetensors")
+        )
+        for name in ("flat", "shards")
+    ]
+    assert all(torch.equal(taught[0][name], taught[1][name]) for name in taught[0])
+    curve = tomllib.loads(teach("fs", tmp_path / "classes", ARCH, tmp_path / "fs", epochs=24, **SMALL).read_text())
+    losses = [point["loss"] for point in curve["provenance"]["learning_curve"]]
+    assert losses[-1] < 0.7 * losses[0]

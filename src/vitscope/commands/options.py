@@ -25,8 +25,12 @@ if TYPE_CHECKING:
 
 
 def whole(low: int, high: int, text: str = "") -> Parameter:
-    """An option that takes a whole number within bounds, and tells any other instead of changing it."""
-    return Parameter(validator=Number(gte=low, lte=high), help=text or None)
+    """An option that takes a whole number within bounds, and tells any other instead of changing it.
+
+    text: its help; what the command's docstring says of it if not given.
+    """
+    bounds = Parameter(validator=Number(gte=low, lte=high))
+    return Parameter.combine(bounds, Parameter(help=text)) if text else bounds
 
 
 Limit = Annotated[int, whole(1, 10**9)]  # images, queries, videos or pairs

@@ -38,11 +38,13 @@ def teach(
     save_every: Annotated[int, whole(0, 10**12)] = 0,
     keep: Annotated[int, whole(0, 10**9)] = 0,
     change: bool = False,
+    wandb: str = "",
 ) -> None:
     """Teach a ViT; the result is a model card that every command takes as a model.
 
     The same command again goes on from the last checkpoint, exactly as if it had never stopped. OUT/metrics.jsonl
-    tells how it went. With several GPUs: torchrun --nproc-per-node N -m vitscope.cli teach ...
+    tells how it went, and OUT/tensorboard where TensorBoard is installed. With several GPUs: torchrun
+    --nproc-per-node N -m vitscope.cli teach ...
 
     Parameters
     ----------
@@ -50,7 +52,7 @@ def teach(
         fs (class labels), clip (captions), dino, moco, mae or beit.
     images
         Folder of images. One subfolder per class gives labels; captions.json ({image: caption}) or a .txt file beside
-        each image gives captions.
+        each image gives captions. Or a folder of tar files, as WebDataset has them: 1.jpg, 1.cls, 1.txt, 2.jpg, ...
     out
         Folder for checkpoints, metrics, weights and the model card (model.toml).
     config
@@ -77,6 +79,8 @@ def teach(
         Of those, keep the newest so many; 0 keeps all.
     change
         Go on with other rates, decays or lengths than the checkpoint was made with; the card tells what was changed.
+    wandb
+        Tell this project of Weights & Biases how it goes, as a run named like OUT.
     """
     if stop_after is not None and not 0 <= stop_after <= MOST_MINUTES:
         raise VitscopeError(f"--stop-after is a number of minutes from 0 to {MOST_MINUTES:,}, not {stop_after}")
@@ -84,7 +88,7 @@ def teach(
     said = {name: getattr(settings, name) for name in settings.model_fields_set}
     said["options"] = {**base.options, **pairs(option, "--option")}
     said["recipe"] = {**base.recipe, **pairs(recipe, "--recipe")}
-    how = How(device, workers, cache, looks, stop_after, save_every, keep, change)
+    how = How(device, workers, cache, looks, stop_after, save_every, keep, change, wandb)
     taught = run_teaching(teacher, images, out, base.but(said), how)
     say(ending(taught, images))
     if taught.interrupted:

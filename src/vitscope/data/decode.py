@@ -89,6 +89,11 @@ def image_size(path: Path) -> tuple[int, int]:
     return _opened(path, _upright_size)
 
 
+def size_of_bytes(data: bytes, name: str) -> tuple[int, int]:
+    """The same for a file within another one."""
+    return _decoded(io.BytesIO(data), name, _upright_size)
+
+
 def to_rgb(image: Image.Image) -> Image.Image:
     """Any loaded Pillow image as upright 8-bit RGB; see the decisions at the top of this file."""
     image.load()

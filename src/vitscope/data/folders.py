@@ -11,6 +11,7 @@ from vitscope.core.errors import BadData, shorten
 from vitscope.core.reading import path_problem, read_lines, user_path
 from vitscope.data.decode import EXTENSIONS
 from vitscope.data.samples import ListedFiles, Sample, SampleList, safe_id
+from vitscope.data.shards import open_shards, shards_in
 
 LIST_SUFFIXES = (".txt", ".lst", ".list")
 LARGEST_LIST = 64 << 20  # bytes: the paths of a million images
@@ -22,7 +23,8 @@ def open_images(path: Path | str) -> SampleList:
     """The images of a folder (with all its subfolders), or of a text file with one path per line.
 
     Labels: a folder without images of its own, whose images lie in two or more subfolders, is read as one class per
-    subfolder. Otherwise the images have no labels. Hidden files and folders are passed over.
+    subfolder. Otherwise the images have no labels. Hidden files and folders are passed over. A folder of tar files
+    without images beside them is read as WebDataset's shards (`data/shards.py`).
     """
     path = user_path(path)
     if path.is_file():
@@ -33,8 +35,11 @@ def open_images(path: Path | str) -> SampleList:
         )
     names, prints = listed_images(path)
     if not names:
+        if shards := shards_in(path):
+            return open_shards(path, shards)
         raise BadData(
-            f"there are no images in {path}: expected files such as .jpg, .png or .webp in it or its subfolders"
+            f"there are no images in {path}: expected files such as .jpg, .png or .webp in it or its subfolders, or "
+            "tar files of them"
         )
     tops = [name.partition(os.sep)[0] if os.sep in name else "" for name in names]
     classes = sorted(set(tops)) if all(tops) else []

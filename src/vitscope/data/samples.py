@@ -24,8 +24,10 @@ from PIL import Image
 
 from vitscope.core.digest import digest_of_strings
 from vitscope.core.errors import BadData, printable
-from vitscope.data.decode import decode_image
+from vitscope.core.reading import open_regular
+from vitscope.data.decode import decode_image, image_size
 
+LARGEST_TEXT = 1 << 16  # bytes that are read of a text beside an image
 MOST_REGIONS = 4096  # of one image: each takes the memory of an image when it is looked at
 
 
@@ -54,9 +56,25 @@ class Sample:
         return decode_image(self.path)
 
     @property
+    def size(self) -> tuple[int, int]:
+        """(height, width) of the upright picture, from its header alone; raises BadImage."""
+        return image_size(self.path)
+
+    @property
     def fingerprint(self) -> str:
         """What tells this image from another of the same name, without reading it."""
         return file_fingerprint(self.path)
+
+    def beside(self, suffix: str) -> bytes:
+        """The start of the file of the same name with another suffix, such as ".txt"; nothing if there is none."""
+        path = self.path.with_suffix(suffix)
+        try:
+            if not path.is_file():
+                return b""
+            with open_regular(path) as file:
+                return file.read(LARGEST_TEXT)
+        except OSError as error:
+            raise BadData(f"{path} cannot be read: {error.strerror}") from error
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,6 +85,10 @@ class PixelSample(Sample):
 
     def load(self) -> Image.Image:
         return Image.fromarray(self.pixels)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self.pixels.shape[0], self.pixels.shape[1]
 
     @property
     def fingerprint(self) -> str:

@@ -6,26 +6,25 @@ from pathlib import Path
 from typing import Any
 
 from vitscope.core.errors import BadData, shorten
-from vitscope.core.reading import open_regular, read_json
+from vitscope.core.reading import read_json
 from vitscope.data.samples import SampleList
 
 FILE = "captions.json"
 LARGEST_FILE = 1 << 30  # bytes
-LARGEST_TEXT = 1 << 16  # bytes of one text file
 
 
 def read_captions(folder: Path, samples: SampleList) -> list[tuple[str, ...]] | None:
     """One or several captions for each sample, or None when the folder has none at all.
 
     `captions.json` maps an image's path (relative, forward slashes) to a string or a list of strings. Without it, each
-    line of `photo.txt` beside `photo.jpg` is a caption of it.
+    line of `photo.txt` beside `photo.jpg` is a caption of it, in a folder as in a tar file.
     """
     path = folder / FILE
     if path.exists():
         said = _from_json(path)
         found = [said.get(sample.id, ()) for sample in samples]
     else:
-        found = [_from_text(sample.path.with_suffix(".txt")) for sample in samples]
+        found = [_lines(sample.beside(".txt")) for sample in samples]
         if not any(found):
             return None
     missing = [sample.id for sample, captions in zip(samples, found, strict=True) if not captions]
@@ -50,12 +49,5 @@ def _from_json(path: Path) -> dict[str, tuple[str, ...]]:
     return said
 
 
-def _from_text(path: Path) -> tuple[str, ...]:
-    try:
-        if not path.is_file():
-            return ()
-        with open_regular(path) as file:
-            text = file.read(LARGEST_TEXT).decode("utf-8", "replace")
-    except OSError as error:
-        raise BadData(f"{path} cannot be read: {error.strerror}") from error
-    return tuple(line.strip() for line in text.splitlines() if line.strip())
+def _lines(text: bytes) -> tuple[str, ...]:
+    return tuple(line.strip() for line in text.decode("utf-8", "replace").splitlines() if line.strip())

@@ -25,11 +25,12 @@ def write_card(
     options: Mapping[str, Any],
     teaching: str,
     provenance: Mapping[str, Any],
+    taught_on: Mapping[str, Any] | None = None,
     half: bool = False,
 ) -> Path:
     """Write `<stem>.safetensors` and `<stem>.toml` into `folder`; returns the card's path.
 
-    half: store float16, half the size.
+    taught_on: the dataset's title, and whether its labels were used; half: store float16, half the size.
     """
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {key: value.detach().cpu().contiguous() for key, value in vit.state_dict().items()}
@@ -42,6 +43,7 @@ def write_card(
         "architecture": architecture,
         "weights": weights.name,
         "teaching": teaching,
+        **({} if taught_on is None else {"taught_on": dict(taught_on)}),
         "options": dict(options),
         "preprocessing": {
             "size": list(vit.patch_embed.img_size),

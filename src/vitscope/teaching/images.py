@@ -21,7 +21,7 @@ from vitscope.core.digest import digest_of
 from vitscope.core.errors import BadData
 from vitscope.core.files import discard, make_folder, write_atomically
 from vitscope.core.reading import STRANGE
-from vitscope.data.decode import BadImage, image_size
+from vitscope.data.decode import BadImage
 from vitscope.data.samples import SampleList
 from vitscope.teaching.distributed import rank, world
 from vitscope.teaching.teachers.base import Lesson
@@ -148,7 +148,7 @@ def open_training_images(
     if len(samples) < 2:
         raise BadData(f"{samples.origin} has {len(samples)} image: teaching needs at least two")
     for sample in samples[:CHECKED]:
-        check_large_enough(image_size(sample.path), size, sample.path)
+        check_large_enough(sample.size, size, sample.path)
     labels = [sample.label for sample in samples]
     known: dict[str, Any] = {
         "labels": torch.tensor(labels) if samples.is_labelled else None,

@@ -24,6 +24,7 @@ from vitscope.teaching.monitor import Monitor
 from vitscope.teaching.optimiser import Optimiser, Rates
 from vitscope.teaching.schedule import Schedule
 from vitscope.teaching.teachers.base import Lesson, Teacher, follow, follower
+from vitscope.teaching.trackers import Trackers
 from vitscope.teaching.vit import ViT
 
 CHECKPOINT = "checkpoint.pt"
@@ -98,6 +99,7 @@ class Run:
         monitor: Monitor | None = None,
         on_point: Callable[[Point], None] | None = None,
         on_aside: Callable[[Run], object] | None = None,
+        trackers: Trackers | None = None,
     ) -> None:
         self.folder, self.images, self.schedule, self.settings = folder, images, schedule, settings
         self.device = device or torch.device("cpu")
@@ -109,7 +111,7 @@ class Run:
         if world() > 1:
             self.network = nn.parallel.DistributedDataParallel(self.teacher, broadcast_buffers=False)
         self.identity = identity
-        self.monitor, self.on_point, self.on_aside = monitor, on_point, on_aside
+        self.monitor, self.on_point, self.on_aside, self.trackers = monitor, on_point, on_aside, trackers
         self.step = 0
         self.cpu_seconds = 0.0
         self.curve: list[Point] = []
@@ -195,18 +197,31 @@ class Run:
         self._sums, self._summed = {}, 0
         self.curve.append(point)
         self.tell(point)
+        if self.trackers is not None:
+            self.trackers.tell(point.step, self.scalars(point))
         if self.on_point is not None and rank() == 0:
             self.on_point(point)
+
+    def rate_at(self, point: Point) -> float:
+        """AdamW's learning rate at the step that led to a point."""
+        return self.settings.rates.others * self.schedule.at(max(0, point.step - 1)).rate
+
+    def scalars(self, point: Point) -> dict[str, float]:
+        """A point as named numbers; of k-NN the best layer of each token."""
+        knn = {
+            f"knn/{test}/{token}": max(values)
+            for test, scores in point.knn.items()
+            for token, values in scores.items()
+            if values
+        }
+        return {"loss": point.loss, "rate": self.rate_at(point), "images": float(point.images), **point.logs, **knn}
 
     def tell(self, *points: Point, anew: bool = False) -> None:
         """Add points to the metrics file, one JSON object per line; or write it anew."""
         if rank() != 0:
             return
         path = self.folder / METRICS
-        lines = ""
-        for point in points:
-            progress = self.schedule.at(max(0, point.step - 1))
-            lines += json.dumps({**vars(point), "rate": self.settings.rates.others * progress.rate}) + "\n"
+        lines = "".join(json.dumps({**vars(point), "rate": self.rate_at(point)}) + "\n" for point in points)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with path.open("w" if anew else "a", encoding="utf-8") as file:

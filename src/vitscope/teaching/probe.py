@@ -9,7 +9,6 @@ for step, batch in enumerate(loader):
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
@@ -33,6 +32,7 @@ from vitscope.models.backbone import Backbone
 from vitscope.pipeline.evaluate import evaluate
 from vitscope.tasks.knn import Knn
 from vitscope.teaching.monitor import NEIGHBOURS, listed
+from vitscope.teaching.trackers import Trackers
 
 FILE = "watch.jsonl"
 
@@ -59,7 +59,7 @@ class Probe:
         self.history: list[dict[str, Any]] = []
         make_folder(out)
         self.file = out / FILE
-        self._tensorboard = _tensorboard(out)
+        self.trackers = Trackers(out)
 
     def step(self, n: int) -> dict[str, Any] | None:
         """Call it after every step of training: measures at multiples of `every`, and does nothing at the others."""
@@ -79,17 +79,8 @@ class Probe:
         self.history.append(record)
         with self.file.open("a") as lines:
             lines.write(json.dumps(record) + "\n")
-        self._write(n, scalars(record))
+        self.trackers.tell(n, scalars(record))
         return record
-
-    def _write(self, n: int, values: Mapping[str, float]) -> None:
-        if self._tensorboard is not None:
-            for name, value in values.items():
-                self._tensorboard.add_scalar(name, value, n)
-            self._tensorboard.flush()
-        wandb = sys.modules.get("wandb")
-        if wandb is not None and wandb.run is not None:  # the run that the training opened; none is opened here
-            wandb.log({**values, "vitscope/step": n})
 
 
 def watch(
@@ -193,12 +184,3 @@ def scalars(record: Mapping[str, Any], path: str = "vitscope") -> dict[str, floa
         elif isinstance(value, list):
             found |= {f"{path}/{name}/layer-{layer:02}": float(number) for layer, number in enumerate(value, 1)}
     return found
-
-
-def _tensorboard(folder: Path) -> Any:
-    """Its writer, or None where it is not installed."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        return None
-    return SummaryWriter(str(folder))

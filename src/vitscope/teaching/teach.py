@@ -26,6 +26,7 @@ from vitscope.teaching.monitor import Monitor
 from vitscope.teaching.optimiser import Rates
 from vitscope.teaching.schedule import Schedule
 from vitscope.teaching.teachers.registry import TEACHERS, check_lessons, create_teacher, recipe_for
+from vitscope.teaching.trackers import Trackers, open_wandb
 from vitscope.teaching.vit import create_encoder
 
 HELD_OUT = 0.05  # share of labelled images that is only looked at, never taught
@@ -105,6 +106,7 @@ class How:
     stop_after: stop after so many CPU-minutes of this call, leaving a checkpoint and a card.
     save_every: keep a checkpoint every so many steps, beside the last one; 0 keeps none. keep: the newest so many of
     them; 0 keeps all. change: go on with other rates, decays or lengths than before; the card tells.
+    wandb: project of Weights & Biases that is told how it goes; a run that is open already is told anyway.
     """
 
     device: str = "auto"
@@ -115,6 +117,7 @@ class How:
     save_every: int = 0
     keep: int = 0
     change: bool = False
+    wandb: str = ""
 
     def __post_init__(self) -> None:
         for name in ("workers", "looks", "save_every", "keep"):
@@ -185,9 +188,15 @@ def run_teaching(teacher: str, images: Path, out: Path, config: TrainConfig, how
         run.resume(changeable=CHANGEABLE, change=how.change)
         if run.step > steps:
             raise VitscopeError(f"'{out}' is at step {run.step} already, beyond the {steps} asked for: use more epochs")
+        if rank() == 0:
+            if how.wandb:
+                open_wandb(how.wandb, out, {"teacher": teacher, **config.told()})
+            run.trackers = Trackers(out / "tensorboard", run.step)
         budget = math.inf if how.stop_after is None else run.cpu_seconds + how.stop_after * 60
         with shown(run, f"{teacher} {config.arch}"), interruptible() as interrupted:
             run.train(stop=lambda: bool(interrupted) or run.cpu_seconds >= budget)
+        if run.trackers is not None:
+            run.trackers.close()
         card = out / "model.toml"
         if rank() == 0:
             card = card_of(run, "model")
