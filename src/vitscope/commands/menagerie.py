@@ -9,7 +9,7 @@ from vitscope.commands.options import whole
 from vitscope.core.files import make_folder, write_atomically
 from vitscope.core.progress import shown
 from vitscope.core.say import say
-from vitscope.menagerie import Amounts, World, contact_sheet, export
+from vitscope.menagerie import SIZE, Amounts, World, contact_sheet, export
 
 Amount = Annotated[int, whole(0, 10**7)]
 
@@ -17,7 +17,7 @@ Amount = Annotated[int, whole(0, 10**7)]
 def menagerie(
     *,
     out: Path = Path("runs/menagerie"),
-    size: Annotated[int, whole(16, 2048)] = 64,
+    size: Annotated[int, whole(16, 2048)] = SIZE,
     sheet: bool = False,
     correlation: float = 0.6,
     seed: Annotated[int, whole(0, 2**63 - 1)] = 0,

@@ -5,7 +5,7 @@ Knows numpy and Pillow only; exports write the official layouts that the other l
 
 from vitscope.menagerie.captions import caption
 from vitscope.menagerie.contact_sheet import annotate, contact_sheet
-from vitscope.menagerie.export import Amounts, Summary, export
+from vitscope.menagerie.export import SIZE, Amounts, Summary, export
 from vitscope.menagerie.gallery import Pair, Shelf, encounters, pair, shelf
 from vitscope.menagerie.pictures import Picture, SeenKeypoint, render
 from vitscope.menagerie.scenes import Actor, Cover, Individual, Scene
@@ -16,6 +16,7 @@ from vitscope.menagerie.world import World
 
 __all__ = [
     "PARTS",
+    "SIZE",
     "SPECIES",
     "Actor",
     "Amounts",

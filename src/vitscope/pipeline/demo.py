@@ -14,7 +14,7 @@ from vitscope.pipeline.study import Study, parse_study
 
 TITLE = "Six teachings, one network, one world"
 AMOUNTS = Amounts(
-    train=960, val=320, coco=0, parts=240, individuals=48, encounters=4, pairs=160, videos=4, frames=10, conflict=0
+    train=720, val=256, coco=0, parts=200, individuals=48, encounters=4, pairs=160, videos=8, frames=5, conflict=0
 )  # fmt: skip
 ORDER = ("fs", "clip", "dino", "moco", "mae", "beit", "none")
 
@@ -40,7 +40,7 @@ def demo_study(out: Path, *, progress: Progress = silent) -> Study:
         "out": str(out),
         "processes": os.cpu_count() or 1,
         "data": {
-            "images": {"path": str(world / "imagefolder" / "val"), "title": "menagerie", "limit": 320},
+            "images": {"path": str(world / "imagefolder" / "val"), "title": "menagerie", "limit": AMOUNTS.val},
             "masks": {"path": str(world / "partimagenet"), "title": "menagerie parts"},
             "labelled": {"path": str(labelled), "title": "menagerie species"},
             "retrieval": {"path": str(world / "individuals"), "title": "menagerie individuals"},

@@ -18,6 +18,7 @@ from vitscope.menagerie.export.spair import write_spair
 from vitscope.menagerie.species import SPECIES
 from vitscope.menagerie.world import World
 
+SIZE = 56  # edge of the images in pixels: as the networks of the zoo take them
 Progress = Callable[[str, int, int], None]
 """Told (layout, images written, images in all) after each image."""
 
@@ -65,7 +66,7 @@ def export(
     out: Path | str,
     *,
     world: World | None = None,
-    size: int = 64,
+    size: int = SIZE,
     amounts: Amounts | None = None,
     progress: Progress | None = None,
 ) -> Summary:
