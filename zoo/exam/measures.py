@@ -10,9 +10,10 @@ import polars as pl
 import torch
 from torch import Tensor
 
+from vitscope.attention.analysis import Attention
 from vitscope.attention.saliency import Saliency
 from vitscope.core.progress import Progress, silent
-from vitscope.data.dataset import LabelledSet, MaskSet
+from vitscope.data.dataset import ImageSet, LabelledSet, MaskSet
 from vitscope.data.samples import SampleList
 from vitscope.features.objects import Objects
 from vitscope.models.backbone import Backbone
@@ -25,6 +26,7 @@ from vitscope.tasks.nearest import Array
 from vitscope.tasks.video_segmentation import Video
 from zoo.exam.marks import Scores, stacked
 from zoo.exam.papers import Papers
+from zoo.heads import FIRM
 
 MEASURES = {
     "unc": "species, k-NN, appearance-free",
@@ -34,6 +36,12 @@ MEASURES = {
     "purity": "part clusters, purity",
     "nmi": "part clusters, NMI",
     "iou": "CLS attention, IoU",
+    # what attention is like: one number for each network
+    "local": "heads that are not global, share",
+    "offset": "offset-local heads that are stable",
+    "nearest": "attention distance, least of a layer",
+    "mixed": "layers of the first third with local and global heads",
+    "rise": "layers at which CLS k-NN rises, appearance-free",
 }
 NEIGHBOURS = knn.KnnConfig(ks=(knn.HEADLINE_K,))
 KINDS = {"cls": "CLS", "mean": "patches"}
@@ -50,7 +58,14 @@ class Answers:
 
 def examine(backbone: Backbone, papers: Papers, progress: Progress = silent) -> Answers:
     """Every measure of `MEASURES`, seed by seed. A network without CLS has no figure for CLS attention."""
-    analyses = [Knn(ks=(HEADLINE_K,)), Keypoints(), Video(), Objects(cluster_seeds=CLUSTER_SEEDS), Saliency()]
+    analyses = [
+        Knn(ks=(HEADLINE_K,)),
+        Keypoints(),
+        Video(),
+        Objects(cluster_seeds=CLUSTER_SEEDS),
+        Saliency(),
+        Attention(),
+    ]
     tables = []
     with tempfile.TemporaryDirectory() as store:  # one for all seeds: the bank goes through the network once
         for paper in papers.papers:
@@ -58,6 +73,7 @@ def examine(backbone: Backbone, papers: Papers, progress: Progress = silent) -> 
                 LabelledSet("unc", papers.bank, paper.unc),
                 LabelledSet("nat", papers.bank, paper.nat),
                 MaskSet("parts", paper.parts),
+                ImageSet("looks", paper.parts),
                 paper.pairs,
                 paper.films,
             ]
@@ -94,8 +110,28 @@ def answers_of(tables: Sequence[pl.DataFrame]) -> Answers:
     if "cls" in kinds:
         attended = [curve(table, "saliency_iou", "cls") for table in tables]  # (H, L)
         scores["iou"] = stacked(attended, [f"head {number + 1}" for number in range(len(attended[0]))])
+        rises = [(curve(t, "knn_top1", f"cls k={HEADLINE_K}", "unc").diff() > 0).sum() for t in tables]
+        scores["rise"] = stacked([count.double().reshape(1) for count in rises])
+    looks = [looks_of(table) for table in tables]
+    scores |= {name: stacked([torch.tensor([look[name]]) for look in looks]) for name in looks[0]}
     chance = [curve(table, "purity_chance", "regions").mean().reshape(1) for table in tables]
     return Answers(scores, stacked(chance))
+
+
+def looks_of(table: pl.DataFrame) -> dict[str, float]:
+    """What the attention of a network is like, in a number each, of its table."""
+    kinds = table.filter((pl.col("measure") == "head_kind") & (pl.col("value") == 1))  # a row for each head
+    stable = table.filter((pl.col("measure") == "head_kind_stability") & (pl.col("value") >= FIRM))
+    offset = kinds.filter(pl.col("variant") == "offset local").join(stable, on=["layer", "head"])
+    spread = kinds.group_by("layer").agg((pl.col("variant") == "global").mean().alias("share"))
+    early = spread.filter(pl.col("layer") <= len(spread) // 3)["share"]
+    distance = table.filter((pl.col("measure") == "attention_distance") & (pl.col("variant") == "grid"))
+    return {
+        "local": float((kinds["variant"] != "global").mean()),  # type: ignore[arg-type]
+        "offset": float(len(offset)),
+        "nearest": float(distance.group_by("layer").agg(pl.col("value").mean())["value"].min()),  # type: ignore[arg-type]
+        "mixed": float(((early > 0) & (early < 1)).sum()),
+    }
 
 
 def species_right(

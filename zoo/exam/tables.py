@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich import box
 from rich.console import Group
 from rich.table import Table
@@ -13,31 +15,31 @@ from zoo.exam.marks import CHOICE, Figure
 from zoo.exam.measures import MEASURES
 from zoo.exam.record import Exam
 
-HEADINGS = {"unc": "UNC", "nat": "NAT", "pck": "PCK", "jf": "J&F", "purity": "parts", "nmi": "NMI", "iou": "IoU"}
+SCORES = {"unc": "UNC", "nat": "NAT", "pck": "PCK", "jf": "J&F", "purity": "parts", "nmi": "NMI", "iou": "IoU"}
+LOOKS = {"local": "local", "offset": "offset", "nearest": "nearest", "mixed": "mixed", "rise": "rise"}
 
 
 def report(exam: Exam) -> Group:
-    notes = "; ".join(f"{heading}: {MEASURES[name]}" for name, heading in HEADINGS.items())
+    notes = "; ".join(f"{heading}: {MEASURES[name]}" for name, heading in (SCORES | LOOKS).items())
     how = f"Means and 95 % intervals over {exam.sizes.seeds} seeds of held-out renders. Layer: {CHOICE}."
-    return Group(figures_table(exam), Text(f"{notes}.\n{how}\n", style="dim"), targets_table(exam))
+    tables = figures_table(exam, "What the zoo can do", SCORES), figures_table(exam, "How it attends", LOOKS)
+    return Group(*tables, Text(f"{notes}.\n{how}\n", style="dim"), targets_table(exam))
 
 
-def figures_table(exam: Exam) -> Table:
+def figures_table(exam: Exam, title: str, headings: Mapping[str, str]) -> Table:
     """A row per network and baseline, a column per measure; below each mean half its interval."""
-    table = Table(
-        title="What the zoo can do", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0)
-    )
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("network", no_wrap=True)
-    for heading in HEADINGS.values():
+    for heading in headings.values():
         table.add_column(heading, justify="right", no_wrap=True)
     for key, figures in exam.figures.items():
-        title = Text(teaching(key).title, style=teaching(key).colour)
-        table.add_row(title, *(_mean(figures.get(measure)) for measure in HEADINGS))
+        name = Text(teaching(key).title, style=teaching(key).colour)
+        table.add_row(name, *(_mean(figures.get(measure)) for measure in headings))
     table.add_section()
-    for baseline, name in TITLES.items():
-        found = [exam.baselines.get(measure, {}).get(baseline) for measure in HEADINGS]
+    for baseline, words in TITLES.items():
+        found = [exam.baselines.get(measure, {}).get(baseline) for measure in headings]
         if any(found):
-            table.add_row(Text(name, style="dim"), *(_mean(value) for value in found))
+            table.add_row(Text(words, style="dim"), *(_mean(value) for value in found))
     return table
 
 

@@ -22,6 +22,7 @@ class Target:
     network: str
     measure: str
     least: float | None = None  # the mean reaches it
+    most: float | None = None  # the mean does not exceed it
     times: float | None = None  # the mean is this many times the untrained network's
     above_untaught: bool = False  # the mean is above the untrained network's
     clearly: bool = False  # the whole interval is above that of the untrained network
@@ -34,13 +35,21 @@ class Target:
 
 
 SHAPE = ("pixels", "colours")
+TAUGHT = ("fs", "clip", "dino", "moco", "mae", "beit")
 TARGETS = (
     Target("fs", "unc", least=0.85, above=SHAPE),
     Target("clip", "unc", least=0.60, above=SHAPE),
     *(Target(network, "unc", times=2.5, above=SHAPE, surely_above=("pixels",)) for network in ("dino", "moco")),
     *(Target(network, measure, clearly=True) for network in ("mae", "beit") for measure in ("pck", "jf")),
-    *(Target(network, "purity", clearly=True) for network in ("fs", "clip", "dino", "moco", "mae", "beit")),
+    *(Target(network, "purity", clearly=True) for network in TAUGHT),
     *(Target(network, "iou", above_untaught=True, above=("disc",)) for network in ("dino", "moco")),
+    # the phenomena of trained networks: docs/real-networks.md has theirs
+    *(Target(network, "local", least=0.15) for network in TAUGHT),
+    *(Target(network, "offset", least=1) for network in TAUGHT),
+    Target(UNTAUGHT, "offset", most=0),
+    *(Target(network, "mixed", least=1) for network in TAUGHT),
+    *(Target(network, "nearest", most=0.40) for network in ("mae", "beit")),
+    *(Target(network, "rise", least=8) for network in ("fs", "clip", "dino", "moco")),
 )
 
 
@@ -78,6 +87,8 @@ def _conditions(
     conditions = []
     if target.least is not None:
         conditions.append((f"at least {target.least:.2f}", figure.mean >= target.least))
+    if target.most is not None:
+        conditions.append((f"at most {target.most:.2f}", figure.mean <= target.most))
     if target.times is not None:
         needed = target.times * untaught.mean
         conditions.append((f"at least {target.times:g}x untrained, {needed:.3f}", figure.mean >= needed))

@@ -61,8 +61,8 @@ def test_an_exam_shows_figures_and_writes_them_beside_unchanged_weights(
         assert written["seeds"] == "report: renders that no decision ever saw"
         assert written["figures"].keys() == written["beside"].keys() == MEASURES.keys()
         assert len(written["layers"]["unc"]["CLS"]) == OPTIONS["depth"]
-        # PCK, J&F and part clusters are asked of MAE; nothing of the untrained network
-        assert len(written["targets"]) == (3 if key == "mae" else 0)
+        # of MAE: PCK, J&F, part clusters, and four of attention; the untrained network may have no offset-local head
+        assert len(written["targets"]) == (7 if key == "mae" else 1)
     figures = json.loads((tmp_path / "new" / "exam.json").read_text())
     assert figures["networks"].keys() == {"mae", "none"}
     assert all(len(one["seeds"]) == 2 for one in figures["networks"]["mae"]["figures"].values())

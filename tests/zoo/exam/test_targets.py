@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 import torch
 
 from zoo.exam.marks import Figure, Scores, curves, difference, figure
+from zoo.exam.measures import MEASURES, looks_of
 from zoo.exam.targets import TARGETS, Target, judge, judge_all
 
 
@@ -86,14 +88,50 @@ def test_every_network_is_judged_for_itself() -> None:
 
 
 def test_the_targets_of_the_zoo() -> None:
-    measures = ("unc", "pck", "jf", "purity", "iou")
+    scores = ("unc", "pck", "jf", "purity", "iou")
+    looks = {"local": about(0.3), "offset": about(2), "nearest": about(0.3), "mixed": about(2), "rise": about(9)}
     taught = ("fs", "clip", "dino", "moco", "mae", "beit")
-    figures = {key: dict.fromkeys(measures, about(0.9)) for key in taught}
-    figures["none"] = dict.fromkeys(measures, about(0.2))
+    figures = {key: dict.fromkeys(scores, about(0.9)) | looks for key in taught}
+    figures["none"] = (
+        dict.fromkeys(scores, about(0.2)) | {name: about(0, 0) for name in looks} | {"nearest": about(0.6)}
+    )
     verdicts = judge_all(figures, BASELINES)
     assert all(verdict.met for verdict in verdicts)
-    assert len(verdicts) == len(TARGETS) == 4 + 4 + 6 + 2
+    assert len(verdicts) == len(TARGETS) == 4 + 4 + 6 + 2 + (6 + 6 + 1 + 6 + 2 + 4)
     figures["mae"] = figures["none"]
     failed = {verdict.target.name for verdict in judge_all(figures, BASELINES) if not verdict.met}
-    assert failed == {"MAE: keypoints, PCK@0.1", "MAE: video, J&F", "MAE: part clusters, purity"}
-    assert {v.target.network for v in judge_all({"fs": figures["fs"], "none": figures["none"]}, BASELINES)} == {"fs"}
+    assert failed == {
+        f"MAE: {MEASURES[name]}" for name in ("pck", "jf", "purity", "local", "offset", "nearest", "mixed")
+    }
+    assert {v.target.network for v in judge_all({"fs": figures["fs"], "none": figures["none"]}, BASELINES)} == {
+        "fs",
+        "none",
+    }
+
+
+def test_what_attention_is_like_is_read_off_the_table_of_heads() -> None:
+    """Six layers of two heads: of the first two layers one is mixed; one offset-local head of two is stable."""
+    kinds = [
+        "global soft_local",
+        "soft_local soft_local",
+        "offset_local global",
+        "offset_local global",
+        *["global global"] * 2,
+    ]
+    rows: list[dict[str, object]] = []
+    for layer, names in enumerate(kinds, 1):
+        for head, kind in enumerate(names.split(), 1):
+            place = {"layer": layer, "head": head}
+            rows += [
+                {**place, "measure": "head_kind", "variant": other, "value": float(other == kind.replace("_", " "))}
+                for other in ("global", "soft local", "offset local")
+            ]
+            rows.append(
+                {**place, "measure": "head_kind_stability", "variant": "", "value": 0.95 if layer == 3 else 0.5}
+            )
+            rows.append(
+                {**place, "measure": "attention_distance", "variant": "grid", "value": 0.1 * layer + 0.1 * head}
+            )
+            rows.append({**place, "measure": "attention_distance", "variant": "pixels", "value": 0.0})
+    found = looks_of(pl.DataFrame(rows))
+    assert found == pytest.approx({"local": 5 / 12, "offset": 1, "nearest": 0.25, "mixed": 1})
