@@ -41,7 +41,7 @@ def shown(what: RenderableType, width: int = 100) -> list[str]:
 def test_a_line_says_what_it_saw_what_it_can_do_and_what_it_missed() -> None:
     examined = card(images_seen=812_000, cpu_seconds=9000, exam=EXAM)
     row = next(line for line in shown(cards_table([examined], 100)) if "zoo/fs" in line)
-    assert row.split() == ["zoo/fs", "FS", "812k", "2.5", "h", "0.81", "-", "-", "-", "-", "-", "1/2"]
+    assert row.split() == ["zoo/fs", "FS", "812k", "2.5", "h", "0.81", "-", "-", "-", "-", "-", "-", "1/2"]
 
 
 @pytest.mark.parametrize("width", [60, 80])

@@ -13,11 +13,12 @@ from rich.text import Text
 from vitscope.core.teachings import TEACHINGS, teaching
 from vitscope.models.card import ModelCard
 
-MEASURES = {"unc": "UNC", "nat": "NAT", "pck": "PCK", "jf": "J&F", "purity": "parts", "iou": "IoU"}
+MEASURES = {"unc": "UNC", "nat": "NAT", "pck": "PCK", "jf": "J&F", "purity": "parts", "iou": "IoU", "local": "local"}
 NARROW = 80  # columns: below, only k-NN is shown
 LEGEND = (
     "k-NN of species: UNC appearance-free, NAT nature-like; PCK@0.1 of keypoints; J&F of videos; purity of part "
-    "clusters; IoU of the best head's CLS attention; met: targets. `vitscope models zoo/NAME` shows a card."
+    "clusters; IoU of the best head's CLS attention; local: share of heads that are not global; met: targets. "
+    "`vitscope models zoo/NAME` shows a card."
 )
 POINTS = 6  # of the learning curve
 BARS = "▁▂▃▄▅▆▇█"
