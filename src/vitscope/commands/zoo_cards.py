@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from rich import box
@@ -14,7 +15,7 @@ from vitscope.core.teachings import TEACHINGS, teaching
 from vitscope.models.card import ModelCard
 
 MEASURES = {"unc": "UNC", "nat": "NAT", "pck": "PCK", "jf": "J&F", "purity": "parts", "iou": "IoU", "local": "local"}
-NARROW = 80  # columns: below, only k-NN is shown
+ROOM = {0: 2, 80: 6, 90: 7}  # columns of a terminal, and how many measures are shown from there on
 LEGEND = (
     "k-NN of species: UNC appearance-free, NAT nature-like; PCK@0.1 of keypoints; J&F of videos; purity of part "
     "clusters; IoU of the best head's CLS attention; local: share of heads that are not global; met: targets. "
@@ -26,7 +27,8 @@ BARS = "▁▂▃▄▅▆▇█"
 
 def cards_table(cards: Iterable[ModelCard], width: int) -> RenderableType:
     """A line per card, in the order of the teachings. width: of the terminal, in columns."""
-    measures = MEASURES if width >= NARROW else {key: MEASURES[key] for key in ("unc", "nat")}
+    fitting = max(count for columns, count in ROOM.items() if columns <= width)
+    measures = dict(islice(MEASURES.items(), fitting))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     table.add_column("name", no_wrap=True, style="bold")
     table.add_column("teaching", no_wrap=True)
