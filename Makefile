@@ -88,7 +88,7 @@ ZOO := OMP_NUM_THREADS=1 $(BIN)/python -m zoo
 SHIPPED := $(addprefix zoo-ship-,dino moco clip fs mae beit none)
 .PHONY: zoo-train zoo-train-1 zoo-train-2 $(SHIPPED)
 
-zoo: zoo-train  ## teach the zoo from nothing, ship and examine it: about 24 CPU-hours, goes on if interrupted
+zoo: zoo-train  ## teach the zoo from nothing, ship and examine it: about four CPU-hours, goes on if interrupted
 	$(MAKE) --jobs 2 $(SHIPPED)
 	$(ZOO) exam --write --seeds report --out runs/zoo2/exam.json
 

@@ -79,7 +79,7 @@ SMALL_DECODER = {"decoder_depth": 1, "decoder_width": 32}
 # With labels k-NN on UNC is .93 after 64,000 images, when captions have reached .48 and contrast .29: labels need less.
 COURSES: dict[str, Course] = {
     "fs": Course(80_000, changes=HALF),
-    "clip": Course(192_000, batch=64, changes=THIRD),
+    "clip": Course(304_000, 0.12, batch=64, changes=THIRD),
     "dino": Course(160_000, changes=LARGE_CROPS_ONLY | THIRD),
     "moco": Course(176_000, batch=64, changes=THIRD),
     "mae": Course(176_000, changes=SMALL_DECODER),
