@@ -29,7 +29,7 @@ WORLD = World(seed=2)
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     told = []
     folder = tmp_path_factory.mktemp("world") / "menagerie"
-    summary = export(folder, world=WORLD, amounts=AMOUNTS, progress=lambda *step: told.append(step))
+    summary = export(folder, world=WORLD, size=64, amounts=AMOUNTS, progress=lambda *step: told.append(step))
     assert summary.folder == folder
     assert sum(summary.images.values()) == len(told) == told[-1][1] == told[-1][2]
     assert [p.name for p in folder.parent.iterdir()] == ["menagerie"]  # the draft is gone
