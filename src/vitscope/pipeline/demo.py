@@ -1,4 +1,4 @@
-"""The built-in study: the zoo in its world, every domain and task, small enough for two minutes on two cores."""
+"""The built-in study: the zoo in its world, every domain and task, small enough for three minutes on two cores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vitscope.pipeline.study import Study, parse_study
 
 TITLE = "Six teachings, one network, one world"
 AMOUNTS = Amounts(
-    train=720, val=256, coco=0, parts=200, individuals=48, encounters=4, pairs=160, videos=8, frames=5, conflict=0
+    train=640, val=256, coco=0, parts=192, individuals=40, encounters=4, pairs=144, videos=8, frames=5, conflict=0
 )  # fmt: skip
 ORDER = ("fs", "clip", "dino", "moco", "mae", "beit", "none")
 
