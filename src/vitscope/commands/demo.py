@@ -10,7 +10,7 @@ from vitscope.commands.options import Drawn, FigureWidth
 def demo(*, out: Path = Path("runs/demo"), figures: Drawn = "page", width: FigureWidth = None) -> None:
     """Run the complete study - How, What, Why, findings, page - on the built-in zoo and world.
 
-    Takes about two minutes on two cores; the second time only the page is written anew.
+    Takes about three minutes on two cores; the second time only the page is written anew.
 
     Parameters
     ----------
