@@ -135,8 +135,6 @@ def _samples(path: Path) -> Iterator[tuple[str, dict[str, tuple[int, int, bytes]
                     place = (member.offset_data, member.size)
                     if sum(place) > whole:
                         raise BadData(f"{path} was cut short in {shorten(member.name, 60)}: copy it again")
-                    if member.size > MAX_BYTES:
-                        raise BadData(f"{path}: {shorten(member.name, 60)} has more than {MAX_BYTES >> 30} GiB")
                     if (key := f"{folder}/{stem}" if folder else stem) != before and files:
                         yield before, files
                         files = {}

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from vitscope.core.digest import digest_of
 from vitscope.core.errors import VitscopeError
 
 
@@ -36,8 +37,9 @@ def open_wandb(project: str, folder: Path, config: Mapping[str, Any]) -> None:
         import wandb
     except ImportError as error:
         raise VitscopeError("Weights & Biases is not installed: pip install wandb, or leave --wandb out") from error
-    name = folder.resolve().name
-    wandb.init(project=project, dir=str(folder), name=name, id=name, resume="allow", config=dict(config))
+    place = folder.resolve()  # two folders of one name are two runs
+    own = digest_of([str(place)])
+    wandb.init(project=project, dir=str(folder), name=place.name, id=own, resume="allow", config=dict(config))
 
 
 def _tensorboard(folder: Path, resumed: int) -> Any:
